@@ -13,7 +13,6 @@ import { SessionEnhancers } from './http/session-enhancers.js';
 import { SessionExtension } from './http/session-extension.js';
 import { SessionContext, SessionScope } from './http/session.scope.js';
 import { Sessions } from './http/sessions.js';
-import { UpgradeOrigins } from './http/upgrade-origins.js';
 import { SessionMiddleware } from './http/session.middleware.js';
 import { assertOneStore, importedAsClass } from './option-reading/injected-dependencies.js';
 import { SessionRepository } from './repository/session.repository.js';
@@ -22,7 +21,6 @@ import { SecurityEventDispatcher } from './security-events/security-event.dispat
 import { SecurityEvents } from './security-events/security-events.js';
 import { BrowserSessions } from './http/browser-sessions.js';
 import { SessionInterceptor } from './http/session.interceptor.js';
-import { SessionRouteGuard } from './http/session-route.guard.js';
 import {
   SESSION_MODULE_OPTIONS,
   SESSION_OPTIONS,
@@ -68,7 +66,6 @@ import {
     RememberMe,
     CsrfGuard,
     AuthenticatedGuard,
-    UpgradeOrigins,
     OpenConnections,
     SessionEndListener,
     GuardedConnections,
@@ -78,7 +75,6 @@ import {
     SessionInterceptor,
     MetadataScanner,
     RouteExplorer,
-    SessionRouteGuard,
     SessionEnhancers,
     GuardedFieldsCheck,
     UncalledMethodsCheck,
@@ -93,7 +89,6 @@ import {
     RememberMe,
     CsrfGuard,
     AuthenticatedGuard,
-    UpgradeOrigins,
     RequestSessions,
     Sessions,
     SessionInterceptor,

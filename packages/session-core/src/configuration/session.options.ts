@@ -30,14 +30,11 @@ import { inSeconds, lifetimeProblems, readTimeouts, warnOfShortSessions } from '
 /** Options of `SessionModule.forRoot()`. */
 export interface SessionModuleOptions extends BoundsOptions {
   /**
-   * The idle timeout: the time without access after which a session expires; whole seconds, or `'never'`.
-   * @default '30m'
+   * The idle timeout: the time without access after which a session expires; whole seconds, or `'never'`. @default
+   * '30m'
    */
   timeout?: Duration;
-  /**
-   * The idle timeout until somebody signs in: that of a session without a principal. Shorter or longer than `timeout`.
-   * @default timeout; with `security: 'strict'` at most '10m'
-   */
+  /** The idle timeout until somebody signs in. @default timeout; with `security: 'strict'` at most '10m' */
   anonymousTimeout?: Duration;
   /**
    * The time since its creation after which a session expires, however much it is used; whole seconds, or `'never'`.
@@ -45,16 +42,16 @@ export interface SessionModuleOptions extends BoundsOptions {
    */
   absoluteTimeout?: Duration;
   /**
-   * How often requests renew the idle timeout at most; `0`: at every request. A session expires up to this
-   * much earlier than `timeout` after its last access. For a session with a shorter idle timeout of its own, it is at
-   * most a thirtieth of that. @default timeout / 30, at most '1m'
+   * How often requests renew the idle timeout at most; `0`: at every request. A session expires up to this much early.
+   * For one with a shorter idle timeout of its own, it is at most a thirtieth of that. @default timeout / 30, at most
+   * '1m'
    */
   touchInterval?: Duration;
   /** How the session cookie is set; not together with `sessionIdResolver`. @default see `CookieOptions` */
   cookie?: CookieOptions;
   /**
-   * Carries the token instead of the cookie that `cookie` describes: a resolver, or a class of one, which is
-   * instantiated as a provider of `SessionModule`. @default new CookieSessionIdResolver(cookie)
+   * Carries the token instead of the cookie that `cookie` describes: a resolver, or the class of one, which becomes a
+   * provider of `SessionModule`. @default new CookieSessionIdResolver(cookie)
    */
   sessionIdResolver?: SessionIdResolver | Type<SessionIdResolver>;
   /**
@@ -66,9 +63,8 @@ export interface SessionModuleOptions extends BoundsOptions {
   /** Generates the tokens. @default new RandomSessionTokenGenerator() */
   sessionTokenGenerator?: SessionTokenGenerator;
   /**
-   * The names of attributes that are bound to the visitor: no sign-in keeps them, because whoever planted the session
-   * of before could know or choose their values. Names that begin with `nest-session.visitor.` are always bound to the
-   * visitor, CSRF tokens among them. @default none
+   * Attributes that are bound to the visitor: no sign-in keeps them, because whoever planted the session could know or
+   * choose their values. So are all whose names begin with `nest-session.visitor.`. @default none
    */
   visitorAttributes?: readonly string[];
   /**
@@ -81,8 +77,8 @@ export interface SessionModuleOptions extends BoundsOptions {
   security?: SecurityLevel;
   /**
    * How many live sessions a principal may have, such as `{ perPrincipal: 5 }`. The store decides it in the step that
-   * signs in: there are never more. Sessions from before you set this option, or a lower number, count, and end as soon
-   * as their principal signs in. @default no limit
+   * signs in: there are never more. Those from before you set it, or a lower number, end as soon as their principal
+   * signs in. @default no limit
    */
   maxSessions?: MaxSessionsOptions;
   /**
@@ -97,8 +93,8 @@ export interface SessionModuleOptions extends BoundsOptions {
   /** Lets a browser have several sessions, each with its own cookie: see `BrowserSessions`. @default false */
   multipleSessions?: boolean;
   /**
-   * Records with each session what client created it or signed in to it last, which `Sessions.ofPrincipal()` shows as
-   * `device`: a shortened address and a shortened User-Agent header. Personal data in many countries. @default false
+   * Records the client that created a session or signed in to it last, for `Sessions.ofPrincipal()`: a shortened
+   * address and User-Agent header. Personal data in many countries. @default false
    */
   devices?: boolean | DeviceOptions;
   /**
@@ -113,25 +109,20 @@ export interface SessionModuleOptions extends BoundsOptions {
    * event, `reused-token`: two have it. The session goes on. @default never
    */
   rotateEvery?: Duration;
-  /**
-   * Returns true for requests without a session, such as those for static files. They never call the store. It must not
-   * be async.
-   */
+  /** True for requests without a session, such as those for static files. They never call the store. Not async. */
   exclude?: (request: HttpRequestLike) => boolean;
   /**
    * Decides whether a request may store a new session: false makes its save throw a `SessionCreationRefusedError`, 429.
-   * Called once, right before the session would be stored, and never for sessions that are created outside of requests.
-   * What it throws is the error of the save. `address`: of the client, as the platform knows it, trusted proxies taken
-   * into account; undefined once the client has disconnected. @default every request may
+   * Called once, right before, and never outside of requests. What it throws is the error of the save. `address`: of
+   * the client, trusted proxies taken into account; undefined once it has disconnected. @default every request may
    */
   mayCreate?: (request: HttpRequestLike, address: string | undefined) => boolean | Promise<boolean>;
 }
 
 /**
- * Options that bound what a session may hold. A change that would exceed one throws a `SessionBoundError`, 413. What is
- * stored already stays readable, and may be changed as long as it does not grow. What other requests store at the same
- * time counts as well. With `security: 'strict'`, and none of them set, a session in which nobody is signed in may hold
- * 32 attributes and 16384 bytes.
+ * A change that would exceed one throws a `SessionBoundError`, 413. What is stored already stays readable, and may be
+ * changed as long as it does not grow. What other requests store at the same time counts as well. With `security:
+ * 'strict'`, and none of them set, a session in which nobody is signed in may hold 32 attributes and 16384 bytes.
  */
 interface BoundsOptions {
   /** How many attributes a session may have, at most 10000; the library's own do not count. @default 256 */
@@ -194,12 +185,10 @@ interface HttpRequestLike {
 }
 
 /**
- * The options of `SessionModule`, checked and with all defaults; injected by `SESSION_OPTIONS`. Timeouts are seconds,
- * -1: none; `touchInterval` is milliseconds. Undefined: nothing of the kind, such as no limit.
+ * The checked options, injected by `SESSION_OPTIONS`. Timeouts are seconds, -1: none; `touchInterval` is milliseconds.
  */
 export type ResolvedSessionOptions = ReturnType<typeof resolveSessionOptions>;
 
-/** What a session records of its client. */
 export type ResolvedDeviceOptions = NonNullable<ResolvedSessionOptions['devices']>;
 
 /** Reads and checks the options of `SessionModule`. @throws InvalidSessionOptionsError naming all problems at once */
@@ -216,17 +205,7 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}) {
   const maxSessions = readMaxSessions(reader);
   const bounds = readBounds(reader);
   const deviceBound = readDeviceBoundOptions(reader);
-  const indexes = readIndexes(reader, deviceBound !== undefined);
-  const csrf = readCsrfOptions(reader.section('csrf'));
-  const devices = readDeviceOptions(reader);
-  const rotateEvery = reader.duration('rotateEvery', undefined, { atLeast: 60_000, atMost: 86_400_000 });
-  const exclude = reader.value('exclude', isExclusion, EXCLUSION);
-  const mayCreate = reader.value('mayCreate', isFunction<NonNullable<typeof options.mayCreate>>, REQUEST_RULE);
-  reader.finish({ secret: OF_EXPRESS, resave: OF_EXPRESS, saveUninitialized: OF_EXPRESS });
-  warnOfShortSessions(cookie, timeouts);
-  // Unless the store has another one.
-  const serializer: AttributeSerializer = new ApplicationSerializer();
-  return Object.freeze({
+  const resolved = {
     timeout: inSeconds(timeout),
     anonymousTimeout: inSeconds(anonymousTimeout),
     absoluteTimeout: inSeconds(absoluteTimeout),
@@ -234,23 +213,26 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}) {
     longestAbsoluteTimeout: security === 'strict' ? strictAbsoluteTimeout(cookie.rememberMe) : Infinity,
     touchInterval,
     cookie,
-    sessionIdResolver: makeResolver(),
     ids,
     security,
     visitorAttributes,
     maxSessions,
     ...bounds,
     visitorBounds: security === 'strict' ? boundsOfVisitors(options) : undefined,
-    indexes,
-    csrf,
-    devices,
+    indexes: readIndexes(reader, deviceBound !== undefined),
+    csrf: readCsrfOptions(reader.section('csrf')),
+    devices: readDeviceOptions(reader),
     deviceBound,
-    rotateEvery,
-    exclude,
-    mayCreate,
-    serializer,
+    rotateEvery: reader.duration('rotateEvery', undefined, { atLeast: 60_000, atMost: 86_400_000 }),
+    exclude: reader.value('exclude', isExclusion, EXCLUSION),
+    mayCreate: reader.value('mayCreate', isFunction<NonNullable<typeof options.mayCreate>>, REQUEST_RULE),
+    // Unless the store has another one.
+    serializer: new ApplicationSerializer() as AttributeSerializer,
     securityEvents: new SecurityEvents({ shownId: (id) => ids.shown(id), factsOf: requestFactsOf }),
-  });
+  };
+  reader.finish({ secret: OF_EXPRESS, resave: OF_EXPRESS, saveUninitialized: OF_EXPRESS });
+  warnOfShortSessions(cookie, timeouts);
+  return Object.freeze({ ...resolved, sessionIdResolver: makeResolver() });
 }
 
 const OF_EXPRESS = 'it belongs to ExpressSessionModule.forRoot() of @nest-session/express-session';
@@ -274,10 +256,7 @@ function isExclusion(value: unknown): value is (request: HttpRequestLike) => boo
   return typeof value === 'function' && !isAsyncFunction(value);
 }
 
-/**
- * Reads what carries the token: a resolver, the class of one, or the cookie, of which a browser may have several.
- * Returns what makes it, to be called when all options are found right.
- */
+/** A resolver, the class of one, or the cookie, of which there may be several; made once all options are right. */
 function readResolver(
   reader: OptionReader,
   options: SessionModuleOptions,
@@ -306,7 +285,6 @@ function isResolver(value: unknown): value is SessionIdResolver | Type<SessionId
   return prototype instanceof SessionIdResolver;
 }
 
-/** Reads how tokens are drawn and how session ids are made of them. */
 function readIds(reader: OptionReader, security: SecurityLevel): SessionIds {
   const form = reader.oneOf('sessionIds', ['hashed', 'plain'], 'hashed');
   const generator = reader.value('sessionTokenGenerator', isGenerator, 'a SessionTokenGenerator');
@@ -402,7 +380,6 @@ function isListOfOrigins(value: unknown): value is string[] {
   return Array.isArray(value) && value.every((each) => toOrigin(each) !== undefined);
 }
 
-/** Undefined when no devices are recorded. */
 function readDeviceOptions(parent: OptionReader) {
   const given = parent.value('devices', isBooleanOrObject, 'true or false, or an object');
   if (given === undefined || given === false) return undefined;

@@ -10,7 +10,6 @@ const MINUTE = 60 * SECOND;
 const LONGEST = (2 ** 31 - 1) * SECOND;
 const LIFETIME = { atLeast: SECOND, atMost: LONGEST, never: true, wholeSeconds: true };
 
-/** How often requests renew a session at most while its idle timeout passes. */
 export const TOUCHES_PER_TIMEOUT = 30;
 
 // 12 hours are the most that NIST SP 800-63B-4 allows at its highest level.
@@ -40,7 +39,6 @@ function readTouchInterval(reader: OptionReader, timeout: number): number {
   return touchInterval;
 }
 
-/** What is wrong with how long the browser keeps the cookie, beside how long sessions live. */
 export function* lifetimeProblems(cookie: ResolvedCookieOptions, timeouts: Timeouts): Iterable<string> {
   const { maxAge, rememberMe, security } = cookie;
   if (security === 'strict') yield* strictTimeoutProblems(timeouts, rememberMe);
@@ -53,7 +51,6 @@ export function* lifetimeProblems(cookie: ResolvedCookieOptions, timeouts: Timeo
   }
 }
 
-/** Says in the log that sessions end before the browser forgets them, or before their idle timeout can pass. */
 export function warnOfShortSessions(
   { rememberMe }: ResolvedCookieOptions,
   { timeout, absoluteTimeout }: Timeouts,
@@ -72,7 +69,6 @@ export function warnOfShortSessions(
   );
 }
 
-/** Seconds; -1 for Infinity. */
 export function inSeconds(timeout: number): number {
   return timeout === Infinity ? -1 : timeout / SECOND;
 }

@@ -5,14 +5,12 @@ import { CSRF_ATTRIBUTE } from '../session/attribute-names.js';
 import type { Session } from '../session/session.js';
 import { TrackedSession } from '../session/tracked-session.js';
 
-/** Bytes of a CSRF token. */
 const TOKEN_BYTES = 32;
 
 /**
  * Returns the CSRF token of a session, for a form field or a request header. Each call returns a different text, and
- * all of them are valid until the session ends or its id changes. Without a session, nothing is stored: the browser
- * gets the token in a cookie, and it stays valid when a session begins without a sign-in. After a sign-in, call it
- * again for a page that stays open, because the earlier token is no longer valid.
+ * all are valid until the session ends or its id changes, as after a sign-in. Without a session, nothing is stored: the
+ * browser gets the token in a cookie, which stays valid when a session begins without a sign-in.
  * @throws SessionStateError when a new cookie is needed and the response headers were already sent
  */
 export async function csrfTokenOf(session: Session): Promise<string> {
@@ -56,7 +54,6 @@ function storedToken(session: Session): Buffer | undefined {
   return tokenFor(session.id, TrackedSession.of(session).peekAttribute(CSRF_ATTRIBUTE));
 }
 
-/** The token in a value of the attribute, if it was drawn for this id. A rotation invalidates the earlier token. */
 function tokenFor(id: string, value: unknown): Buffer | undefined {
   if (typeof value !== 'string' || !value.startsWith(`${id}:`)) return undefined;
   const token = Buffer.from(value.slice(id.length + 1), 'base64url');
@@ -72,7 +69,6 @@ function mask(token: Buffer): string {
   return Buffer.concat([pad, xor(token, pad)]).toString('base64url');
 }
 
-/** The token under the mask; undefined for a text that `mask()` cannot have returned. */
 function unmask(text: string): Buffer | undefined {
   const masked = Buffer.from(text, 'base64url');
   // Buffer.from() skips what is not base64.

@@ -41,9 +41,8 @@ export class CsrfError extends ForbiddenException {
 const SKIP_CSRF = Symbol('SKIP_CSRF');
 
 /**
- * Exempts a handler, or all handlers of a controller, from `CsrfGuard`. Use it for webhooks, and for clients that
- * authenticate each request by something other than the session. `SkipCsrf(false)` on a handler overrides its
- * controller. `@UseGuards(CsrfGuard)` on a handler outweighs both.
+ * Exempts a handler, or all of a controller, from `CsrfGuard`: webhooks, and clients that authenticate each request by
+ * something else. `SkipCsrf(false)` on a handler overrides its controller, and `@UseGuards(CsrfGuard)` both.
  */
 export function SkipCsrf(skip = true): ClassDecorator & MethodDecorator {
   return SetMetadata(SKIP_CSRF, skip);
@@ -58,7 +57,6 @@ export const CsrfToken: () => ParameterDecorator = createParamDecorator((_: unkn
   return commit && csrfTokenOf(commit.session.session);
 });
 
-/** A request of Express or Fastify. */
 interface HttpRequest {
   readonly method: string;
   readonly headers: IncomingMessage['headers'];
@@ -73,10 +71,9 @@ interface HttpRequest {
 const SAFE_METHODS: readonly unknown[] = ['GET', 'HEAD', 'OPTIONS', 'TRACE'];
 
 /**
- * Protects against CSRF: refuses requests that a page of another site makes a browser send with the user's session. A
- * request that may change something must carry the CSRF token of its session, in a header or in a field of its body,
- * and the browser must not report another origin. Use the guard for all routes with
- * `{ provide: APP_GUARD, useExisting: CsrfGuard }`, and mark exceptions with `@SkipCsrf()`.
+ * Protects against CSRF: a request that may change something must carry the CSRF token of its session, in a header or
+ * in a field of its body, and the browser must not report another origin. Use the guard for all routes with `{ provide:
+ * APP_GUARD, useExisting: CsrfGuard }`, and mark exceptions with `@SkipCsrf()`.
  */
 @Injectable()
 @SetMetadata(OWN_GUARD, true)

@@ -32,7 +32,6 @@ import { sendRenewalPage } from './renewal-page.js';
 /** Bound cookies of one name that are looked at, as of tokens: each costs an HMAC. */
 const MOST_COOKIES = 64;
 
-/** What the bound cookie of a request shows of its session. */
 export interface DeviceCheck {
   readonly evidence: DeviceEvidence;
   /** Why there is no proof, as far as the request tells; undefined when none is missing. */
@@ -41,22 +40,19 @@ export interface DeviceCheck {
 
 const UNREADABLE: DeviceCheck = { evidence: 'missing', reason: 'unreadable' };
 
-/** The response to a request whose session may be bound. */
 interface BoundResponse {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   readonly session: {
     readonly existing: TrackedSession | undefined;
-    readonly device: DeviceCheck | undefined;
+    readonly found: { readonly device?: DeviceCheck | undefined };
     readonly refusal: HttpException | undefined;
     readonly hasEnded: boolean;
   };
 }
 
-/** Binds sessions to browsers: tells them to register, and looks at what their requests prove. */
 export class BoundDevices {
   readonly #log = new WarnOnce();
-  /** What a response tells its browser to register for. */
   readonly #offers = new WeakMap<BoundResponse, DeviceBinding | undefined>();
   /**
    * What requests have shown, by the ids of bindings: a connection that one has opened outlasts its proof, but another
@@ -71,7 +67,6 @@ export class BoundDevices {
     readonly securityEvents: SecurityEvents,
   ) {}
 
-  /** The binding of a session; undefined where it has none, or is to have none. */
   static bindingOf(session: TrackedSession): DeviceBinding | undefined {
     return bindingIn(session.peekAttribute(DEVICE_ATTRIBUTE));
   }
@@ -121,7 +116,7 @@ export class BoundDevices {
     if (!session || session.isOver || this.#offers.has(commit)) return undefined;
     const binding = BoundDevices.bindingOf(session);
     // Of another binding, if somebody has signed in since.
-    const isProven = binding?.key && commit.session.device?.evidence === 'proven';
+    const isProven = binding?.key && commit.session.found.device?.evidence === 'proven';
     if (isProven && !binding.key.isConfirmed) {
       return this.#changed(commit, session, (current) => (current.id === binding.id ? confirmed(current) : current));
     }
@@ -129,12 +124,11 @@ export class BoundDevices {
     return this.#offer(commit, session);
   }
 
-  /** Once the session is stored: what the browser needs in order to register, or to forget. */
   addHeaders(commit: BoundResponse): void {
     const { request, response, session } = commit;
     const { SERVICE_UNAVAILABLE } = HttpStatus;
     if (session.refusal?.getStatus() === SERVICE_UNAVAILABLE && response.statusCode === SERVICE_UNAVAILABLE) {
-      response.setHeader('Retry-After', session.device?.reason === 'quota_exceeded' ? '60' : '5');
+      response.setHeader('Retry-After', session.found.device?.reason === 'quota_exceeded' ? '60' : '5');
     }
     if (session.hasEnded) {
       const cookie = this.resolver.deviceCookie(request);
@@ -154,19 +148,16 @@ export class BoundDevices {
     forbidStoring(response);
   }
 
-  /** Answers a navigation without a proof by a page that loads again; false for any other request. */
   sendsPage(request: IncomingMessage, response: ServerResponse): boolean {
     return sendRenewalPage(request, response, this.resolver.deviceCookie(request)!);
   }
 
-  /** The path of an endpoint, for the session that a request is for where its browser has several. */
   pathFor(request: IncomingMessage, name: string): string {
     const path = `${this.options.paths}/${name}`;
     const { resolver } = this;
     return resolver instanceof AliasedSessionIdResolver ? withAlias(path, resolver.aliasOf(request)) : path;
   }
 
-  /** The bound cookie that counts from now on, and how it is to be described. */
   cookieFor(request: IncomingMessage, binding: DeviceBinding, now: number) {
     const { lifetime } = this.options;
     const cookie = this.resolver.deviceCookie(request)!;

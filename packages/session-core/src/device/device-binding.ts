@@ -11,39 +11,28 @@ export interface DeviceBinding {
   readonly id: string;
   /** What challenges, handles and bound cookies are proven by. */
   readonly secret: string;
-  /** How often the browser was told to register. */
   readonly offers: number;
   /** When it was told the last time: epoch ms by the clock of the store, like all times here. */
   readonly offeredAt: number;
-  /** What the browser registered. */
   readonly key?: BoundKey;
 }
 
-/** The key of a browser. */
 interface BoundKey {
-  /** The public key. */
   readonly publicKey: PublicKey;
-  /** When it was registered. */
   readonly since: number;
-  /** The offer that it was the answer to. */
   readonly offer: number;
   /** Whether the browser is known to have learned that it is registered: the reply may have been lost. */
   readonly isConfirmed: boolean;
-  /** The time of the latest challenge that was answered. */
   readonly answered: number;
-  /** When it was answered first. */
   readonly answeredAt: number;
 }
 
-/** The index that finds a session by what its browser calls it. */
 export const DEVICE_INDEX = 'nest-session.device';
 
-/** The binding that an attribute has; undefined where the session has none, or is to have none. */
 export function bindingIn(value: unknown): DeviceBinding | undefined {
   return typeof value === 'object' && value !== null ? (value as DeviceBinding) : undefined;
 }
 
-/** What an application may know of it. */
 export function deviceIn(value: unknown): BoundDevice | undefined {
   const key = bindingIn(value)?.key;
   return key && { bound: key.isConfirmed, since: key.since, algorithm: algorithmOf(key.publicKey)! };
@@ -66,7 +55,6 @@ const CLOCK_ROOM = 30_000;
 /** Milliseconds after a registration for which requests may be under way that left before. */
 const UNDER_WAY = MINUTE;
 
-/** A binding that is offered for the first time. */
 export function newBinding(now: number): DeviceBinding {
   const [id, secret] = [0, 1].map(() => randomBytes(32).toString('base64url')) as [string, string];
   return { id, secret, offers: 1, offeredAt: now };
@@ -82,7 +70,6 @@ export function mayOfferAgain({ key, offers, offeredAt }: DeviceBinding, now: nu
   return offers < MOST_OFFERS && pause >= BETWEEN_OFFERS && pause <= OFFERS_END;
 }
 
-/** The binding, offered once more. */
 export function offeredAgain(binding: DeviceBinding, now: number): DeviceBinding {
   return { ...binding, offers: binding.offers + 1, offeredAt: now };
 }
@@ -92,17 +79,14 @@ export function handleOf(binding: DeviceBinding): string {
   return `${binding.id}.${mac(binding, 'register', binding.offers)}`;
 }
 
-/** The id of the binding in a handle; undefined for anything else. */
 export function bindingIdIn(handle: string): string | undefined {
   return /^([\w-]{43})\.[\w-]{43}$/.exec(handle)?.[1];
 }
 
-/** The challenge of a registration. Like its handle, it counts until the next offer. */
 export function registrationChallenge(binding: DeviceBinding): string {
   return mac(binding, 'registration', binding.offers);
 }
 
-/** Why a registration is refused. */
 type RegistrationRefusal = 'unknown-handle' | 'foreign-challenge' | 'second-key';
 
 /**
@@ -132,15 +116,11 @@ export function challengeAt(binding: DeviceBinding, now: number): string {
   return `${time}.${mac(binding, 'challenge', time)}`;
 }
 
-/** The time of a challenge that was made for this binding; undefined of any other. */
 export function timeOfChallenge(binding: DeviceBinding, challenge: string): number | undefined {
   return provenTime(binding, 'challenge', challenge);
 }
 
-/**
- * The binding after a proof that its key has signed; undefined when the challenge is too old, or older than one that
- * was answered, so that a recorded proof opens nothing.
- */
+/** Undefined for a challenge too old, or older than one that was answered: a recorded proof must open nothing. */
 export function refreshed(binding: DeviceBinding, challengedAt: number, now: number): DeviceBinding | undefined {
   const { key } = binding;
   if (!key || challengedAt < now - CHALLENGE_LIFE) return undefined;
@@ -152,23 +132,18 @@ export function refreshed(binding: DeviceBinding, challengedAt: number, now: num
   return confirmed(binding);
 }
 
-/** The binding of a browser that is known to be registered. */
 export function confirmed(binding: DeviceBinding): DeviceBinding {
   return binding.key ? { ...binding, key: { ...binding.key, isConfirmed: true } } : binding;
 }
 
-/** The value of a bound cookie that counts until then. */
 export function boundValue(binding: DeviceBinding, end: number): string {
   const time = end.toString(36);
   return `${time}.${mac(binding, cookieOf(binding), time)}`;
 }
 
 /**
- * What the bound cookies of a request show of the session:
- * - `unbound`: no browser is bound to it;
- * - `proven`: one of them counts;
- * - `under-way`: none, but the request may have left before the browser knew its cookie;
- * - `missing`: none; `forged`: there is one that this session never had.
+ * `unbound`: no browser is bound; `proven`: a cookie counts; `under-way`: none does, but the request may have left
+ * before the browser knew its cookie; `missing`: none does; `forged`: there is one that this session never had.
  */
 export type DeviceEvidence = 'unbound' | 'proven' | 'under-way' | 'missing' | 'forged';
 
@@ -184,7 +159,6 @@ export function evidenceIn(binding: DeviceBinding, values: readonly string[], no
   return ends.includes(undefined) ? 'forged' : 'missing';
 }
 
-/** The time in `<time>.<mac>`, if it was made for this purpose and this binding. */
 function provenTime(binding: DeviceBinding, purpose: Purpose, text: string): number | undefined {
   const [, time] = /^([\da-z]{1,10})\.[\w-]{43}$/.exec(text) ?? [];
   if (time === undefined || !isSame(text, `${time}.${mac(binding, purpose, time)}`)) return undefined;

@@ -15,7 +15,6 @@ import { callOf, sessionOfCall } from '../http/call.js';
 import { GUARDS, OWN_GUARD, putFirstAmong } from '../http/handler-metadata.js';
 import type { RequestSession } from '../http/request-session.js';
 
-/** The key under which `@DeviceBound()` marks a handler or its class. */
 export const DEVICE_BOUND = Symbol('DEVICE_BOUND');
 
 /**
@@ -35,7 +34,6 @@ export function DeviceBound(isRequired = true): ClassDecorator & MethodDecorator
   };
 }
 
-/** Refuses requests that are not proven to come from the browser of their session. `@DeviceBound()` puts it on. */
 @Injectable()
 @SetMetadata(OWN_GUARD, true)
 class DeviceBoundGuard implements CanActivate {
@@ -44,7 +42,6 @@ class DeviceBoundGuard implements CanActivate {
     @Inject(SESSION_OPTIONS) private readonly options: Pick<ResolvedSessionOptions, 'deviceBound' | 'securityEvents'>,
   ) {}
 
-  /** Returns true, or throws. */
   canActivate(context: ExecutionContext): boolean | Promise<boolean> {
     const isRequired = this.reflector.getAllAndOverride<boolean | undefined>(DEVICE_BOUND, [
       context.getHandler(),
@@ -61,23 +58,20 @@ class DeviceBoundGuard implements CanActivate {
     session?.requireProof();
     const { principalName, storedId: sessionId } = session?.existing ?? {};
     if (!session || principalName === undefined) throw new AuthenticationRequiredError('not-authenticated');
-    if (session.device?.evidence === 'proven') return true;
+    if (session.found.device?.evidence === 'proven') return true;
+    const { request } = session;
     // What is missing of a bound session was reported when it was loaded.
-    if (!session.device?.reason) {
-      const reason = 'device-not-bound';
-      this.options.securityEvents.report('missing-proof', {
-        request: session.request,
-        sessionId,
-        principalName,
-        reason,
-      });
+    if (!session.found.device?.reason) {
+      this.options.securityEvents.report('missing-proof', { request, sessionId, principalName, reason: NOT_BOUND });
     }
     if (this.options.deviceBound?.mode !== 'enforce') return true;
     throw new ForbiddenException({
       statusCode: HttpStatus.FORBIDDEN,
       message: 'This needs a browser that binds its session to the device',
       error: 'Forbidden',
-      reason: 'device-not-bound',
+      reason: NOT_BOUND,
     });
   }
 }
+
+const NOT_BOUND = 'device-not-bound';

@@ -9,8 +9,8 @@ export interface DeviceBoundOptions {
    */
   lifetime?: Duration;
   /**
-   * The path below which browsers register and renew their proofs. The library answers there itself, before guards,
-   * pipes and the global prefix. @default '/session/device'
+   * The path below which the library itself answers, before guards, pipes and the global prefix. @default
+   * '/session/device'
    */
   paths?: string;
   /**
@@ -37,7 +37,6 @@ export type ResolvedDeviceBoundOptions = NonNullable<ReturnType<typeof readDevic
 
 const MINUTE = 60_000;
 
-/** Undefined when no session is bound. */
 export function readDeviceBoundOptions(parent: OptionReader) {
   const given = parent.value('deviceBound', isBooleanOrObject, 'true or false, or an object');
   if (given === undefined || given === false) return undefined;

@@ -26,7 +26,6 @@ type Answer =
   | { readonly status: 403; readonly binding?: DeviceBinding; readonly now?: number }
   /** The browser keeps its binding, and tries again. */
   | { readonly status: 503 }
-  /** There is no such binding any more. */
   | { readonly status: 'over'; readonly id: string };
 
 /** An attempt more than a rotation in between needs. */
@@ -51,17 +50,15 @@ export class DeviceEndpoints {
 
   constructor(
     private readonly devices: BoundDevices,
-    /** The ids that belong to the tokens of a request. */
     private readonly presentedIds: (request: IncomingMessage) => readonly string[],
-    /** Told of each session that was bound, once it is stored. */
-    private readonly onBound: (session: TrackedSession, binding: DeviceBinding) => void,
+    /** Told of each session that was bound, once it is stored, and of when. */
+    private readonly onBound: (session: TrackedSession, since: number) => void,
   ) {
     const { paths } = devices.options;
     this.#register = `${paths}/register/`;
     this.#refresh = `${paths}/refresh`;
   }
 
-  /** Whether a request is for one of the endpoints: then it is answered here. */
   serves(request: IncomingMessage, response: ServerResponse): boolean {
     const [path = ''] = (request.url ?? '').split(/[?#]/, 1);
     const isRegistration = path.startsWith(this.#register);
@@ -98,7 +95,7 @@ export class DeviceEndpoints {
       return typeof next === 'string' ? current : next;
     });
     if (!binding || refusal !== undefined) return this.#refuse(request, session, refusal ?? 'unknown-handle');
-    if (isNew) this.onBound(session, binding);
+    if (isNew) this.onBound(session, binding.key!.since);
     return { status: 200, binding, now, isRegistration: true };
   }
 
@@ -146,10 +143,7 @@ export class DeviceEndpoints {
     return others.some((each) => each !== null);
   }
 
-  /**
-   * Changes the binding in one step of the store, which is not asked when nothing changes. The binding from then on;
-   * undefined when the session has ended, or has another one.
-   */
+  /** Undefined when the session has ended, or has another binding. The store is not asked when nothing changes. */
   async #change(
     id: string,
     found: TrackedSession,
@@ -200,7 +194,6 @@ export class DeviceEndpoints {
     sendJson(response, this.#configuration(request, binding, cookie));
   }
 
-  /** What the browser does from now on. Unchanged until the next registration. */
   #configuration(
     request: IncomingMessage,
     { id }: DeviceBinding,

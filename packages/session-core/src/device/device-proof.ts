@@ -5,14 +5,11 @@ import { isRecord } from '../option-reading/option.reader.js';
 /** The algorithms by which browsers sign: on P-256 and, of older hardware, RSA. */
 export const ALGORITHMS = ['ES256', 'RS256'] as const;
 
-/** A public key, without anything else that a browser may have sent along. */
 export type PublicKey =
   | { readonly kty: 'EC'; readonly crv: 'P-256'; readonly x: string; readonly y: string }
   | { readonly kty: 'RSA'; readonly n: string; readonly e: string };
 
-/** A proof that a browser has sent. It says nothing until `isSignedBy()` has looked at its signature. */
 export interface DeviceProof {
-  /** The challenge that it answers. */
   readonly challenge: string;
   /** The key that it brings: at a registration only. */
   readonly publicKey: PublicKey | undefined;
@@ -25,7 +22,6 @@ const HEADER = 'secure-session-response';
 /** Characters. A proof with an RSA key of 4096 bits takes less than a third. */
 const LONGEST = 8192;
 
-/** Whether a request brings a proof, or something in its place. */
 export function hasProof({ headers }: IncomingMessage): boolean {
   return headers[HEADER] !== undefined;
 }
@@ -47,7 +43,6 @@ export function proofOf({ headers }: IncomingMessage): DeviceProof | undefined {
   return { challenge: jti, publicKey, algorithm, signed, signature: Buffer.from(signature, 'base64url') };
 }
 
-/** Whether the holder of a key has signed a proof. */
 export function isSignedBy({ algorithm, signed, signature }: DeviceProof, key: PublicKey): boolean {
   // By the algorithm of the key, whatever the proof says.
   if (algorithmOf(key) !== algorithm) return false;
@@ -58,7 +53,6 @@ export function isSignedBy({ algorithm, signed, signature }: DeviceProof, key: P
   }
 }
 
-/** The algorithm of a key; undefined without a key. */
 export function algorithmOf(key: PublicKey | undefined): DeviceProof['algorithm'] | undefined {
   return key && (key.kty === 'EC' ? 'ES256' : 'RS256');
 }
@@ -88,7 +82,6 @@ function imported(key: PublicKey): KeyObject {
   return createPublicKey({ key: { ...key } as JsonWebKey, format: 'jwk' });
 }
 
-/** The fields of a part of a JWT; none of what is no JSON object. */
 function decoded(part: string): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(Buffer.from(part, 'base64url').toString());

@@ -7,29 +7,24 @@ import type { SessionToken } from '../session/session-token.js';
 import type { TrackedSession } from '../session/tracked-session.js';
 import { advanced, firstTurns, type TokenTurns, type TurnVerdict, used, verdictOf } from './token-turns.js';
 
-/** The response to a request whose token may change. */
 interface RotatingResponse {
   readonly request: IncomingMessage;
   readonly session: {
     readonly existing: TrackedSession | undefined;
-    readonly turn: TurnVerdict | undefined;
+    readonly found: { readonly turn?: TurnVerdict | undefined };
     bringTurn(): void;
   };
 }
 
-/** Changes the tokens of sessions by time, and reports a token that comes after its successor is in use. */
 export class RotatingTokens {
   readonly #log = new WarnOnce();
-  /** The responses that have been looked at. */
   readonly #responses = new WeakSet<RotatingResponse>();
 
   constructor(
-    /** Milliseconds between two changes. */
     private readonly every: number,
     private readonly securityEvents: SecurityEvents,
   ) {}
 
-  /** Looks at the turn of the token that opened a session, and reports one that should have been replaced. */
   check(request: IncomingMessage, session: TrackedSession, { turn }: SessionToken): TurnVerdict {
     const verdict = verdictOf(turnsOf(session), turn, session.loadedAt);
     if (verdict === 'reused') {
@@ -41,7 +36,8 @@ export class RotatingTokens {
 
   /** Before a response: changes the token where it is due. Waits for nothing in most requests, and never fails one. */
   beforeResponse(response: RotatingResponse): Promise<unknown> | undefined {
-    const { existing: session, turn: verdict } = response.session;
+    const { existing: session, found } = response.session;
+    const { turn: verdict } = found;
     if (!session || session.isOver || verdict === undefined || this.#responses.has(response)) return undefined;
     this.#responses.add(response);
     // Who comes with a turn that is over learns no other one, whoever of the two it is.

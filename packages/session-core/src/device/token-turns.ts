@@ -6,9 +6,7 @@ import { createHmac, randomBytes } from 'node:crypto';
  * another one soon: then a former turn comes although the present one is in use, which is what two holders look like.
  */
 export interface TokenTurns {
-  /** What the texts are proven by. */
   readonly secret: string;
-  /** The present turn. */
   readonly turn: number;
   /** When it began: epoch ms by the clock of the store, like all times here. */
   readonly begunAt: number;
@@ -16,18 +14,13 @@ export interface TokenTurns {
   readonly usedAt?: number;
 }
 
-/**
- * Milliseconds for which a former turn is nothing to report once the present one is in use: requests of other tabs, and
- * those on a slow line, left before.
- */
+/** Milliseconds in which a former turn is nothing to report: requests of other tabs, or on a slow line, left before. */
 const GRACE = 60_000;
 
-/** The first turns of a session whose token has not changed by time yet. */
 export function firstTurns(now: number): TokenTurns {
   return { secret: randomBytes(32).toString('base64url'), turn: 1, begunAt: now };
 }
 
-/** The text of the present turn: the same for all requests that are given it. */
 export function turnText({ secret, turn }: TokenTurns): string {
   const mac = createHmac('sha256', secret).update(`nest-session turn ${turn}`).digest('base64url');
   return `${turn.toString(36)}-${mac.slice(0, 22)}`;
@@ -39,11 +32,8 @@ export function turnTextIn(value: unknown): string {
 }
 
 /**
- * What a request shows with the text of a turn, empty for none:
- * - `present`: the present turn;
- * - `former`: the one before, which nobody need explain: the response with the present one may have been lost, or came
- *   less than 60 s ago;
- * - `reused`: an earlier one, or what no turn ever was.
+ * `former`: the turn before, whose response with the present one may have been lost, or came less than 60 s ago;
+ * `reused`: an earlier one, or what no turn ever was.
  */
 export type TurnVerdict = 'present' | 'former' | 'reused';
 
@@ -56,12 +46,10 @@ export function verdictOf(turns: TokenTurns | undefined, text: string, now: numb
   return isBefore && (turns.usedAt === undefined || now - turns.usedAt <= GRACE) ? 'former' : 'reused';
 }
 
-/** The turns once a request came with the present one. */
 export function used(turns: TokenTurns, now: number): TokenTurns {
   return turns.usedAt === undefined ? { ...turns, usedAt: now } : turns;
 }
 
-/** The turns with another one, if the present one is in use and old enough. */
 export function advanced(turns: TokenTurns, every: number, now: number): TokenTurns {
   if (turns.usedAt === undefined || now - turns.begunAt < every) return turns;
   return { secret: turns.secret, turn: turns.turn + 1, begunAt: now };

@@ -1,21 +1,16 @@
 import type { DiscoveryService, MetadataScanner } from '@nestjs/core';
 import { InvalidSessionOptionsError } from '../errors/session.errors.js';
 
-/** A method with its name, bound to its instance. */
 export interface BoundMethod {
   /** `Class.method` */
   readonly name: string;
-  /** The name of the module that has its class. */
   readonly module: string;
   readonly call: (argument: unknown) => unknown;
 }
 
 type InstanceWrapper = ReturnType<DiscoveryService['getProviders']>[number];
 
-/**
- * The methods of all providers and controllers of the application: the function that carries the marks of decorators,
- * and what binds it. `module`: whose decorators mark them, for errors.
- */
+/** Of all providers and controllers. `method` carries the marks; `module`: whose decorators mark them, for errors. */
 export function* discoverMethods(discovery: DiscoveryService, scanner: MetadataScanner, module = 'SessionModule') {
   const seen = new Set<object>();
   for (const wrapper of [...discovery.getProviders(), ...discovery.getControllers()]) {
@@ -30,11 +25,7 @@ export function* discoverMethods(discovery: DiscoveryService, scanner: MetadataS
       // Look the method up at each call, so that a spy or a proxy that replaces it is called.
       const call = (argument: unknown) =>
         (Reflect.get(instance, key) as (argument: unknown) => unknown).call(instance, argument);
-      /**
-       * Returns the method to call. The argument is the name of the decorator that marks it.
-       * @throws InvalidSessionOptionsError for a method of a request-scoped or transient class, which has no single
-       *   instance
-       */
+      /** @throws InvalidSessionOptionsError for a method of a request-scoped or transient class */
       const bind = (decorator: string): BoundMethod => {
         if (hasOneInstance(wrapper)) return { name, module: wrapper.host?.name ?? 'an unknown module', call };
         throw new InvalidSessionOptionsError(module, [notStatic(decorator, name)]);
@@ -48,17 +39,11 @@ function hasOneInstance(wrapper: InstanceWrapper): boolean {
   return !wrapper.isTransient && wrapper.isDependencyTreeStatic();
 }
 
-/** A handler of events, of each of which a store records by their names which handlers have succeeded. */
 interface RecordedHandler extends Pick<BoundMethod, 'name' | 'module'> {
-  /** The names of the events that it handles. */
   readonly events: readonly string[];
 }
 
-/**
- * Two handlers of one event need two names. Otherwise each would be called again when the other one fails. `module`:
- * whose decorators mark them.
- * @throws InvalidSessionOptionsError that names the modules of both
- */
+/** Otherwise each would be called again when the other fails. @throws InvalidSessionOptionsError naming the modules */
 export function assertToldApart(handlers: readonly RecordedHandler[], module: string): void {
   const known = new Map<string, RecordedHandler>();
   const problems = new Set<string>();

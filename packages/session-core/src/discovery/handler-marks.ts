@@ -1,10 +1,8 @@
-/** Something that a method is marked to handle. */
 export interface HandlerMark {
   /** Whether it is called on every instance instead of on one instance of each group. */
   readonly broadcast: boolean;
 }
 
-/** A mark, and whose it is. */
 interface Marked {
   readonly by: HandlerMarks<HandlerMark>;
   readonly mark: HandlerMark;
@@ -12,47 +10,29 @@ interface Marked {
 
 const MARKS = Symbol('@nest-session/core:marks');
 
-/** The marks that a decorator leaves on methods. */
 export class HandlerMarks<Mark extends HandlerMark> {
-  /**
-   * `decorator`: its name, such as '@OnDeadline'. `uncalled`: what to do where the application does not have the module
-   * that calls the methods, of a package of which nothing runs then.
-   */
+  /** `uncalled`: what to do where the application lacks the module that calls the methods, of a package of its own. */
   constructor(
     readonly decorator: string,
     readonly uncalled?: string,
   ) {}
 
-  /**
-   * What the decorator returns: it adds a mark to a method that takes an event. `problem`: of its first argument, as
-   * the end of a sentence.
-   * @throws TypeError for that problem, and for other options than `broadcast`
-   */
+  /** What the decorator returns. `problem`: of its first argument. @throws TypeError for that, and for other options */
   add<Event>(
     problem: string | undefined,
     { broadcast = false, ...others }: Partial<HandlerMark>,
     markOf: (broadcast: boolean) => Mark,
-  ): <Method extends (event: Event) => unknown>(
-    prototype: object,
-    name: string | symbol,
-    descriptor: TypedPropertyDescriptor<Method>,
-  ) => void {
+  ) {
     const wrong = problem ?? problemOfOptions(broadcast, others);
     if (wrong !== undefined) throw new TypeError(`${this.decorator}() ${wrong}`);
-    return (prototype, name, descriptor) => {
-      assertOnInstance(`${this.decorator}()`, prototype, name);
-      const method = descriptor.value!;
-      const marked: Marked = { by: this, mark: markOf(broadcast) };
-      Reflect.defineMetadata(MARKS, [marked, ...markedOf(method)], method);
-    };
+    const marked: Marked = { by: this, mark: markOf(broadcast) };
+    return markMethod<Event>(`${this.decorator}()`, MARKS, (method) => [marked, ...markedOf(method)]);
   }
 
-  /** The marks of a method; none for any other value. */
   readonly of = (method: unknown): readonly Mark[] =>
     markedOf(method).flatMap(({ by, mark }) => (by === this ? [mark as Mark] : []));
 }
 
-/** The decorators that have marked a method; none for any other value. */
 export function decoratorsOf(method: unknown): ReadonlySet<HandlerMarks<HandlerMark>> {
   return new Set(markedOf(method).map(({ by }) => by));
 }
@@ -68,8 +48,20 @@ function problemOfOptions(broadcast: unknown, others: object): string | undefine
   return typeof broadcast === 'boolean' ? undefined : 'takes true or false as its option `broadcast`';
 }
 
+/** What a decorator returns that leaves a value on methods which take this argument, or none. */
+export function markMethod<Argument>(decorator: string, key: symbol, valueOf: (method: object) => unknown) {
+  return <Method extends (argument: Argument) => unknown>(
+    prototype: object,
+    name: string | symbol,
+    descriptor: TypedPropertyDescriptor<Method>,
+  ): void => {
+    assertOnInstance(decorator, prototype, name);
+    Reflect.defineMetadata(key, valueOf(descriptor.value!), descriptor.value!);
+  };
+}
+
 /** @throws TypeError for a static method: handlers are methods of providers, and nothing would call it */
-export function assertOnInstance(decorator: string, target: object, method: string | symbol): void {
+function assertOnInstance(decorator: string, target: object, method: string | symbol): void {
   if (typeof target !== 'function') return;
   throw new TypeError(
     `${decorator} has no effect on the static method ${target.name}.${String(method)}: remove \`static\``,

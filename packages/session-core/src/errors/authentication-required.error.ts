@@ -10,9 +10,8 @@ import { HttpStatus, UnauthorizedException } from '@nestjs/common';
 export type AuthenticationRefusal = 'not-authenticated' | 'not-recently-authenticated' | 'device-proof-missing';
 
 /**
- * Thrown by `AuthenticatedGuard`. Nest turns it into a 401 response with `{ statusCode, message, error, reason }`
- * unless an exception filter decides otherwise. If a recent sign-in is required, the body also has `maxAge`, in
- * seconds.
+ * Thrown by `AuthenticatedGuard`: a 401 response with `{ statusCode, message, error, reason }` and, if a recent sign-in
+ * is required, `maxAge` in seconds.
  */
 export class AuthenticationRequiredError extends UnauthorizedException {
   constructor(

@@ -15,9 +15,8 @@ export class InvalidSessionOptionsError extends Error {
 }
 
 /**
- * Thrown when the store failed, could not be reached or did not reply in time. `reason`, which is also the message, is
- * safe to log. `cause` may quote values. A write that timed out may still take effect. Nest turns this HTTP exception
- * into a 503 response unless an exception filter decides otherwise.
+ * Thrown when the store failed, could not be reached or did not reply in time; a 503 response. `reason`, which is also
+ * the message, is safe to log. `cause` may quote values. A write that timed out may still take effect.
  */
 export class SessionStoreError extends HttpException {
   constructor(
@@ -48,11 +47,11 @@ export class SessionStoreError extends HttpException {
  *   rotated. A visitor whose session was rotated gets a session of their own instead;
  * - the save of a sign-in, when every session of the user was ended after the request began, as by `Sessions.endAll()`;
  * - the save of attributes after `regenerate()` of `@nest-session/express-session`, in the same cases;
- * - the save of `signOut()` or `invalidate()`, when the session has become that of another principal
- *   less than 60 s ago.
+ * - the save of `signOut()` or `invalidate()`, when the session has become that of another principal less than 60 s
+ *   ago.
  *
- * Nest turns this HTTP exception into a 409 response with the reason `session-gone`, unless an exception filter decides
- * otherwise. The client can repeat the request: by then it has a new token, or none.
+ * A 409 response with the reason `session-gone`. The client can repeat the request: it has a new token by then, or
+ * none.
  */
 export class SessionGoneError extends ConflictException {
   /** @param reason what was not done, and why. The client does not see it */
@@ -66,8 +65,7 @@ export class SessionGoneError extends ConflictException {
 
 /**
  * Thrown by `updateAttribute()` when other requests kept updating the same attribute for longer than it waits, 5
- * seconds. Nothing was stored. Nest turns this HTTP exception into a 409 response unless an exception filter decides
- * otherwise.
+ * seconds. Nothing was stored; a 409 response.
  */
 export class SessionConflictError extends HttpException {
   constructor(
@@ -90,8 +88,7 @@ export class SessionConflictError extends HttpException {
 
 /**
  * Thrown by `updateAttribute()` when it would have to wait for other requests, or repeat its update, although the
- * client has disconnected. Nothing was stored. You do not have to handle it: no response can reach the client, and it
- * causes no `unhandledRejection` if you do not await the promise of `updateAttribute()`.
+ * client has disconnected. Nothing was stored. You do not have to handle it, nor to await the promise.
  */
 export class ClientDisconnectedError extends HttpException {
   constructor() {
@@ -105,9 +102,8 @@ export class ClientDisconnectedError extends HttpException {
 }
 
 /**
- * Thrown when the value of an attribute cannot be stored, or when a required attribute is missing. A value that is too
- * large causes a `SessionBoundError` instead. The message names the attribute and, for a nested value, its path. It
- * never quotes the value.
+ * Thrown when the value of an attribute cannot be stored, or when a required attribute is missing. The message names
+ * the attribute and, for a nested value, its path. It never quotes the value.
  */
 export class SessionAttributeError extends Error {
   /** Always 'SessionAttributeError'. */
@@ -127,11 +123,10 @@ export class SessionAttributeError extends Error {
 export type SessionBound = 'maxAttributes' | 'maxAttributeNameSize' | 'maxAttributeSize' | 'maxSessionSize';
 
 /**
- * Thrown when an attribute would make the session larger than a limit of the options allows. `setAttribute()` throws
- * it, and so does a save: for an attribute that was changed in place, or because other requests have stored more in the
- * meantime. The attribute keeps its value, and the save stores nothing. The message names the attribute and never
- * quotes its value. Nest turns this HTTP exception into a 413 response without details unless an exception filter
- * decides otherwise.
+ * Thrown when an attribute would make the session larger than a limit of the options allows: by `setAttribute()`, and
+ * by a save for an attribute that was changed in place, or because other requests have stored more in the meantime. The
+ * attribute keeps its value, and the save stores nothing. The message never quotes a value. A 413 response without
+ * details.
  */
 export class SessionBoundError extends PayloadTooLargeException {
   /** The name of the attribute. A name of more than 256 characters is cut to its first 64. */
@@ -157,7 +152,7 @@ export class SessionBoundError extends PayloadTooLargeException {
 
 /**
  * Thrown by the save of a new session when the option `mayCreate` refuses it. Nothing is stored, and the client gets no
- * token. Nest turns this HTTP exception into a 429 response unless an exception filter decides otherwise.
+ * token; a 429 response.
  */
 export class SessionCreationRefusedError extends HttpException {
   constructor() {
@@ -169,9 +164,9 @@ export class SessionCreationRefusedError extends HttpException {
 }
 
 /**
- * Thrown by a save when the value of an index cannot be derived: its function threw, returned something other than a
- * string, read an attribute other than its own, or returned text that is not well-formed Unicode. Nothing is saved. The
- * message names the index and quotes no value. `cause` is the error that the function threw.
+ * Thrown by a save when the value of an index cannot be derived: its function threw, returned no string or no
+ * well-formed Unicode, or read another attribute. Nothing is saved. The message quotes no value. `cause` is what the
+ * function threw.
  */
 export class SessionIndexError extends Error {
   /** Always 'SessionIndexError'. */
@@ -190,8 +185,7 @@ export class SessionIndexError extends Error {
 /**
  * Thrown by a save that signs in a principal who already has as many live sessions as the option `maxSessions` allows,
  * with `whenReached: 'refuse'`. In Redis with several partitions, also by a save that has waited for six times
- * `commandTimeout` for other sign-ins of the principal. Nothing was saved. Nest turns this HTTP exception into a 409
- * response unless an exception filter decides otherwise.
+ * `commandTimeout` for other sign-ins of the principal. Nothing was saved; a 409 response.
  */
 export class TooManySessionsError extends HttpException {
   constructor(

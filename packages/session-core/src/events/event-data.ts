@@ -1,7 +1,6 @@
 import { type AttributeSerializer, problemWithoutValue } from '../session/attribute.serializer.js';
 import { readText } from '../session/json-attribute.serializer.js';
 
-/** The error of data that belong to something with a name. */
 export type DataError = new (name: string, problem: string, options?: { readonly cause?: unknown }) => Error;
 
 /** The text of data; undefined without data. @throws DataError when no text gives them back */

@@ -21,7 +21,6 @@ interface ReadinessWatcherLike {
  */
 @Injectable()
 export class EventEmitterBridge {
-  /** Cached, because an application may have hundreds of providers. */
   #emitters: readonly EventEmitter2Like[] | undefined;
 
   constructor(@Inject(DiscoveryService) private readonly discovery: DiscoveryService) {}
@@ -33,14 +32,11 @@ export class EventEmitterBridge {
     await Promise.allSettled(watchers.map((watcher) => watcher.waitUntilReady()));
   }
 
-  /** The types of events that currently have a listener. */
   get listenedTypes(): readonly SessionEventType[] {
     return SESSION_EVENT_TYPES.filter((type) => this.#listenedTo(sessionEventName(type)) !== undefined);
   }
 
-  /**
-   * Resolves when the listeners have finished, and never rejects. `shownEvent` is the name of the event in log lines.
-   */
+  /** Never rejects. `shownEvent`: the event as log lines name it. */
   async emit(event: SessionEvent, shownEvent: string): Promise<void> {
     try {
       // With emit(), a rejecting listener with `suppressErrors: false` would end the process.

@@ -30,10 +30,7 @@ export interface EventGroupInfo {
   readonly consumers: readonly ConsumerState[];
 }
 
-/**
- * The result of removing a group. `removed`: it is gone; `live`: one of its instances is alive, and nothing was
- * removed; `unknown`: there is no such group.
- */
+/** `live`: one of its instances is alive, and nothing was removed. `unknown`: there is no such group. */
 export type RemoveGroupReply = 'removed' | 'live' | 'unknown';
 
 /** An event that a group could not handle, or a stray key or member that stood in the place of something else. */
@@ -56,13 +53,13 @@ export interface DeadLetter<Event> {
   /** Names of the handlers that succeeded, as `Class.method`; a replay does not call them again. */
   readonly succeeded: readonly string[];
   /**
-   * The event as it was in the last attempt, with the data that it had. Log lines name it by its `id`. Undefined for an
-   * event of a newer version and for what is foreign. Without data when there was none, and when `omittedBytes` is set.
+   * The event as it was in the last attempt. Log lines name it by its `id`. Undefined for an event of a newer version
+   * and for what is foreign. Without data when there was none, and when `omittedBytes` is set.
    */
   readonly event: Event | undefined;
   /**
-   * The bytes of the data of the event when that was larger than 256 KiB, and is not in the dead
-   * letter; undefined otherwise. A replay then has the data only as long as the store still has them.
+   * The bytes of the data when they were more than 256 KiB, and are not in the dead letter; undefined otherwise. A
+   * replay then has them only as long as the store does.
    */
   readonly omittedBytes: number | undefined;
   /** The stray key, or the member of a bucket; undefined for an event. */

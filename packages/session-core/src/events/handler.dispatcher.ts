@@ -9,20 +9,13 @@ import { eventChannel, type SessionHandlerContext, traced } from '../telemetry/c
 import type { SessionTelemetry } from '../telemetry/session-telemetry.js';
 import type { EventHandlingError, FailedHandler } from './event-handling.errors.js';
 
-/** The handlers that a decorator marks, and the events that they handle. */
 export interface HandlerKind<Event, Mark extends HandlerMark> {
-  /** As in 'deadlines'. */
   readonly what: string;
-  /** The module that calls them. */
   readonly module: string;
-  /** What the decorator leaves on methods. */
   readonly marks: Pick<HandlerMarks<Mark>, 'of' | 'decorator'>;
-  /** The types of the events that a method with this mark handles. */
   typesOf(mark: Mark): readonly string[];
   handles(mark: Mark, event: Event): boolean;
-  /** An event as log lines name it. */
   shown(event: Event): string;
-  /** What is traced of an event. */
   contextOf(event: Event): Omit<SessionHandlerContext, 'handler' | 'broadcast'>;
   /** `called`: the names of all handlers that were called. */
   failure(event: Event, failed: readonly FailedHandler[], called: readonly string[]): EventHandlingError;

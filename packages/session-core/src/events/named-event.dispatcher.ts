@@ -5,18 +5,15 @@ import type { SessionTelemetry } from '../telemetry/session-telemetry.js';
 import { EventHandlingError } from './event-handling.errors.js';
 import { HandlerDispatcher, type HandlerKind } from './handler.dispatcher.js';
 
-/** The name of events that a method is marked to handle. */
 export interface HandledName extends HandlerMark {
   readonly name: string;
 }
 
-/** What the handlers of a decorator handle. */
 export interface HandledKind<Event> extends Omit<HandlerKind<Event, HandledName>, 'typesOf' | 'handles' | 'failure'> {
   /** The name by which handlers want an event. */
   nameOf(event: Event): string;
 }
 
-/** Calls the methods of this application that a decorator marks to handle events by their names. */
 export abstract class NamedEventDispatcher<Event> extends HandlerDispatcher<Event, HandledName> {
   constructor(
     private readonly named: HandledKind<Event>,
@@ -33,7 +30,6 @@ export abstract class NamedEventDispatcher<Event> extends HandlerDispatcher<Even
     super(kind, discovery, scanner, telemetry);
   }
 
-  /** Whether it calls the methods with these marks. */
   calls(marks: object): boolean {
     return this.named.marks === marks;
   }

@@ -1,4 +1,4 @@
-import { assertOnInstance, type HandlerMark, HandlerMarks } from '../discovery/handler-marks.js';
+import { type HandlerMark, HandlerMarks, markMethod } from '../discovery/handler-marks.js';
 import { SessionEvent } from './session.events.js';
 
 /** The class of an event, or a base class such as `SessionEvent`, which stands for all classes that extend it. */
@@ -7,15 +7,13 @@ export type SessionEventClass<E extends SessionEvent = SessionEvent> = abstract 
 /** Options of `@OnSessionEvent`. */
 export interface OnSessionEventOptions {
   /**
-   * Calls the method on every instance instead of on one instance of the group. Use it for per-instance state such as
-   * caches and open sockets. An instance receives the events that are recorded while it runs. A failure is logged and
-   * not retried. An `@OnSessionEventGap` method is called when events may have been missed.
-   * @default false
+   * Calls the method on every instance instead of on one of the group, for per-instance state such as caches and open
+   * sockets, with the events that are recorded while it runs. A failure is logged and not retried. See
+   * `@OnSessionEventGap`. @default false
    */
   readonly broadcast?: boolean;
 }
 
-/** An event that a method is marked to handle. */
 export interface HandledEvent extends HandlerMark {
   readonly eventClass: SessionEventClass;
 }
@@ -56,19 +54,12 @@ export interface SessionEventGap {
 const HANDLES_GAPS = Symbol('@nest-session/core:handles-gaps');
 
 /**
- * Calls a method of a provider or controller when this instance may have missed events for its methods with
- * `@OnSessionEvent(..., { broadcast: true })`. That happens when it could not reach Redis until the events were
- * removed, or when Redis lost them. Clear your caches in such a method. Later events are delivered after the call.
+ * Calls a method when this instance may have missed events for its methods with `@OnSessionEvent(..., { broadcast: true
+ * })`, because it could not reach Redis until they were removed, or Redis lost them. Clear your caches in it. Later
+ * events are delivered after the call.
  */
 export function OnSessionEventGap() {
-  return <Method extends (gap: SessionEventGap) => unknown>(
-    prototype: object,
-    name: string | symbol,
-    descriptor: TypedPropertyDescriptor<Method>,
-  ): void => {
-    assertOnInstance('@OnSessionEventGap()', prototype, name);
-    Reflect.defineMetadata(HANDLES_GAPS, true, descriptor.value!);
-  };
+  return markMethod<SessionEventGap>('@OnSessionEventGap()', HANDLES_GAPS, () => true);
 }
 
 /** Whether `@OnSessionEventGap` marks a method. */

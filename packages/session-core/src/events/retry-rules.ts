@@ -10,7 +10,6 @@ export function backOffAfter(attempt: number): number {
 
 const LONGEST_REASON = 1000;
 
-/** The reason of a dead letter: the errors of the handlers that failed. */
 export function reasonOf(failed: readonly { readonly name: string; readonly cause: unknown }[]): string {
   const reason = failed.map(({ name, cause }) => `${name}: ${textOf(cause)}`).join('; ');
   return reason.slice(0, LONGEST_REASON);

@@ -24,13 +24,9 @@ import {
   type SessionEventType,
 } from './session.events.js';
 
-/** A broadcast handler of the library itself. */
-interface OwnHandler {
-  /** `Class.method` */
+/** A broadcast handler of the library itself; `name` is `Class.method`. */
+interface OwnHandler extends Pick<HandledEvent, 'eventClass'> {
   readonly name: string;
-  handles(event: SessionEvent): boolean;
-  /** Whether it handles the events of a class. */
-  wants(eventClass: SessionEventClass): boolean;
   handle(event: SessionEvent): unknown;
 }
 
@@ -59,16 +55,16 @@ export class SessionEventDispatcher extends HandlerDispatcher<SessionEvent, Hand
   }
 
   /**
-   * Whether this application has a handler for the session events of its group: an `@OnSessionEvent` method or a
-   * listener of the EventEmitter. A listener counts once it is attached, so ask after `ready()`.
+   * Whether this application has a handler for the session events of its group. A listener of the EventEmitter counts
+   * once it is attached, so ask after `ready()`.
    */
   override get hasHandlers(): boolean {
     return super.hasHandlers || this.mirror.listenedTypes.length > 0;
   }
 
   /**
-   * The names of the group's handlers in alphabetical order: those of `@OnSessionEvent` methods, and
-   * `@OnEvent('session.created')` for listeners of the EventEmitter. Ask after `ready()`.
+   * The names of the group's handlers in alphabetical order, with `@OnEvent('session.created')` for listeners of the
+   * EventEmitter. Ask after `ready()`.
    */
   override get handlerNames(): readonly string[] {
     const listened = this.mirror.listenedTypes.map((type) => `@OnEvent('${sessionEventName(type)}')`);
@@ -76,17 +72,13 @@ export class SessionEventDispatcher extends HandlerDispatcher<SessionEvent, Hand
   }
 
   /**
-   * The types of events that the group's handlers want or, with `broadcast`, that broadcast handlers want. A listener
-   * of the EventEmitter counts once it is attached, so ask after `ready()`.
+   * The types that the group's handlers want or, with `broadcast`, that broadcast handlers want. Ask after `ready()`.
    */
   override wantedTypes(options: { readonly broadcast?: boolean } = {}): readonly SessionEventType[] {
     const types = super.wantedTypes(options);
     const listened = options.broadcast ? [] : this.mirror.listenedTypes;
-    const own = options.broadcast && this.#wantsBroadcast ? this.#own.events : [];
-    return SESSION_EVENT_TYPES.filter(
-      (type) =>
-        types.includes(type) || listened.includes(type) || own.some(({ wants }) => wants(SESSION_EVENT_CLASSES[type])),
-    );
+    const own = options.broadcast && this.#wantsBroadcast ? this.#own.events.flatMap(typesOf) : [];
+    return SESSION_EVENT_TYPES.filter((type) => [...types, ...listened, ...own].includes(type));
   }
 
   override get hasBroadcastHandlers(): boolean {
@@ -98,10 +90,7 @@ export class SessionEventDispatcher extends HandlerDispatcher<SessionEvent, Hand
     this.#own = { events: [...this.#own.events, ...events], gaps: [...this.#own.gaps, ...gaps] };
   }
 
-  /**
-   * From now on, the handlers of the library count as broadcast handlers. Resolves when they get every event from now
-   * on.
-   */
+  /** From now on, the handlers of the library count as broadcast handlers. Resolves when they get every event. */
   async wantBroadcast(): Promise<void> {
     const begin = this.#beginBroadcast;
     this.#wantsBroadcast = true;
@@ -115,7 +104,7 @@ export class SessionEventDispatcher extends HandlerDispatcher<SessionEvent, Hand
   }
 
   override async broadcast(event: SessionEvent): Promise<void> {
-    const handlers = this.#own.events.filter((each) => each.handles(event));
+    const handlers = this.#own.events.filter(({ eventClass }) => event instanceof eventClass);
     // Telemetry shows the handlers of the application alone.
     const own = () =>
       this.callAll(handlers, `session event ${shownIdOf(event, this.options)}`, ({ handle }) => handle(event)).then(
@@ -153,11 +142,7 @@ function kindOf(options: Pick<ResolvedSessionOptions, 'ids'> | undefined): Handl
     what: 'session events',
     module: 'SessionModule',
     marks: SESSION_EVENT_MARKS,
-    typesOf: ({ eventClass }) =>
-      SESSION_EVENT_TYPES.filter((type) => {
-        const wanted: SessionEventClass = SESSION_EVENT_CLASSES[type];
-        return wanted === eventClass || wanted.prototype instanceof eventClass;
-      }),
+    typesOf,
     handles: ({ eventClass }, event) => event instanceof eventClass,
     shown: (event) => `session event ${shownIdOf(event, options)}`,
     contextOf: (event) => {
@@ -166,6 +151,13 @@ function kindOf(options: Pick<ResolvedSessionOptions, 'ids'> | undefined): Handl
     },
     failure: (event, failed, called) => new SessionEventHandlingError(shownIdOf(event, options), failed, called),
   };
+}
+
+function typesOf({ eventClass }: Pick<HandledEvent, 'eventClass'>): readonly SessionEventType[] {
+  return SESSION_EVENT_TYPES.filter((type) => {
+    const wanted: SessionEventClass = SESSION_EVENT_CLASSES[type];
+    return wanted === eventClass || wanted.prototype instanceof eventClass;
+  });
 }
 
 /** Returns `event.id`, with a fingerprint in place of a session id that is a token. */

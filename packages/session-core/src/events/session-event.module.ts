@@ -4,7 +4,6 @@ import { logger } from '../logging/session.logger.js';
 import { EventEmitterBridge } from './event-emitter.bridge.js';
 import { SessionEventDispatcher } from './session-event.dispatcher.js';
 
-/** Provides the dispatcher of session events to the modules of stores. */
 @Module({
   imports: [DiscoveryModule],
   providers: [EventEmitterBridge, SessionEventDispatcher],

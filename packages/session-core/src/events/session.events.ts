@@ -7,25 +7,10 @@ export const SESSION_EVENT_TYPES = ['created', 'deleted', 'expired', 'id-changed
 /** The type of an event, which is the same for all events of its class. */
 export type SessionEventType = (typeof SESSION_EVENT_TYPES)[number];
 
-/** The argument of the constructor of an event. */
-export interface SessionEventInit {
-  /** The id of the session. After a rotation, it is the new id. */
-  readonly sessionId: string;
-  /** When the event was recorded, in epoch milliseconds by the store's clock. */
-  readonly at: number;
-  /** The session as it was, or an empty `SessionSnapshot` if its data was lost. */
-  readonly session: ReadonlySession;
-  /** The client of the session, as `SessionRecord` has it. */
-  readonly device?: string | undefined;
-  /** Whether the data was gone before the end was noticed. @default false */
-  readonly dataLost?: boolean;
-  /** The number of this attempt to handle the event. @default 1 */
-  readonly attempt?: number;
-  /** The W3C traceparent of the span that caused the event. @default undefined */
-  readonly traceparent?: string | undefined;
-}
+/** What an event tells; by default, `dataLost` is false and `attempt` 1. `device`: as `SessionRecord` has it. */
+export type SessionEventInit = Pick<SessionEvent, 'sessionId' | 'at' | 'session'> &
+  Partial<Pick<SessionEvent, 'dataLost' | 'attempt' | 'traceparent'>> & { readonly device?: string | undefined };
 
-/** The name under which the EventEmitter emits events of a type. */
 export function sessionEventName(type: SessionEvent['type']): string {
   return `session.${type}`;
 }
@@ -38,8 +23,8 @@ export function sessionEventId(type: string, sessionId: string): string {
 /** The base class of all session events. */
 export abstract class SessionEvent {
   /**
-   * Names the event in log lines and dead letters, such as `expired-Zx3...`. It is the same at every delivery. Remember
-   * it in a handler that must do its work only once.
+   * Names the event in log lines and dead letters, such as `expired-Zx3...`; the same at every delivery. Remember it in
+   * a handler that must do its work only once.
    */
   readonly id: string;
   /** The id of the session, which is safe to log. After a rotation, it is the new id. */
@@ -49,9 +34,8 @@ export abstract class SessionEvent {
   /** The session as it was. If the data was lost, it is an empty session, never undefined. */
   readonly session: ReadonlySession;
   /**
-   * The name of the signed-in principal; undefined if there was none, or if the data was lost. If the store cannot read
-   * the attribute, for example because an encryption key is missing, reading this property throws the same
-   * SessionStoreError.
+   * The name of the signed-in principal; undefined if there was none, or if the data was lost. Throws a
+   * SessionStoreError if the store cannot read the attribute, for example because an encryption key is missing.
    */
   readonly principalName: string | undefined;
   /**
@@ -65,8 +49,8 @@ export abstract class SessionEvent {
    */
   readonly dataLost: boolean;
   /**
-   * The number of this attempt of the group to handle the event. It begins at 1 and grows by one with each failed
-   * attempt. An attempt that ended with its instance does not count. After a replay it begins at 1 again.
+   * The number of this attempt of the group, from 1; a failed attempt counts, and one that ended with its instance does
+   * not. After a replay it begins at 1 again.
    */
   readonly attempt: number;
   /** @internal Of the span that caused the event. */

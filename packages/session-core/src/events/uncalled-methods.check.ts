@@ -13,7 +13,6 @@ export class UncalledMethodsCheck implements OnModuleInit {
     @Inject(MetadataScanner) private readonly scanner: MetadataScanner,
   ) {}
 
-  /** Called by Nest. */
   onModuleInit(): void {
     const providers = this.discovery.getProviders().map(({ instance }): unknown => instance);
     const dispatchers = providers.filter((each) => each instanceof NamedEventDispatcher);

@@ -132,8 +132,8 @@ export function RecentlyAuthenticated(maxAge: string): ClassDecorator & MethodDe
 }
 
 /**
- * Requires no sign-in. It makes an exception to `@Authenticated()` on the class and to the guard of all routes, but not
- * to `@UseGuards(AuthenticatedGuard)` on the same handler.
+ * An exception to `@Authenticated()` on the class and to the guard of all routes, but not to
+ * `@UseGuards(AuthenticatedGuard)` on the same handler.
  */
 export function Public(): ClassDecorator & MethodDecorator {
   return marked(PUBLIC);

@@ -9,7 +9,6 @@ interface FastifyRequest {
   readonly ip: string;
 }
 
-/** The part of a Fastify instance that is used here. */
 interface FastifyInstance {
   decorateRequest(
     name: string,
@@ -20,7 +19,6 @@ interface FastifyInstance {
   use?: Use;
 }
 
-/** Registers middleware; of @fastify/middie, the engine that runs it. */
 type Use = (this: FastifyInstance, ...middleware: unknown[]) => unknown;
 
 type OnRequest = (
@@ -29,10 +27,7 @@ type OnRequest = (
   next: (error?: unknown) => void,
 ) => void;
 
-/**
- * Runs a middleware for every request of a Fastify server, before the application's own middleware and hooks. A hook
- * does it, because the engine that runs middleware costs a request more than its session.
- */
+/** By a hook: the engine that runs middleware costs a request more than its session. */
 export function bindToFastify(fastify: FastifyInstance, middleware: RequestServer['serve']): void {
   // Middleware gets the Node.js request, and handlers get Fastify's.
   fastify.decorateRequest('session', {
@@ -56,10 +51,7 @@ export function bindToFastify(fastify: FastifyInstance, middleware: RequestServe
   });
 }
 
-/**
- * NestFactory adds the engine of middleware before it constructs providers, so middleware runs before our hook. Where
- * there is any, ours goes in front of it.
- */
+/** NestFactory adds the engine before it constructs providers, so its middleware would run before our hook. */
 function putBeforeFirst(middleware: RequestServer['serve'], fastify: FastifyInstance, use: Use): void {
   fastify.use = (...args) => {
     fastify.use = use;

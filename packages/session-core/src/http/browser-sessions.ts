@@ -1,33 +1,23 @@
 import { ConflictException, Inject, Injectable } from '@nestjs/common';
-import { ModuleRef } from '@nestjs/core';
-import { SESSION_OPTIONS } from '../configuration/session.module-definition.js';
-import type { ResolvedSessionOptions } from '../configuration/session.options.js';
 import { SessionStateError } from '../errors/session.errors.js';
 import { WarnOnce } from '../logging/warn-once.js';
-import { SessionRepository, signOutById } from '../repository/session.repository.js';
 import {
   AliasedSessionIdResolver,
   ALIASES,
   DEFAULT_ALIAS,
   withAlias,
 } from '../resolvers/aliased-session-id.resolver.js';
-import { SessionIdResolver } from '../resolvers/session-id.resolver.js';
-import type { SessionToken } from '../session/session-token.js';
 import type { ReadonlySession } from '../session/session.js';
 import { TrackedSession } from '../session/tracked-session.js';
-import { findPresented, principalOf } from './presented-sessions.js';
-import { MOST_MOVED } from './request-session.loader.js';
+import { findPresented } from './presented-sessions.js';
+import type { PresentedToken } from './request-session.loader.js';
+import { RequestSessions } from './request-sessions.js';
 import type { ResponseCommit } from './response-commit.js';
-import { SessionExtension } from './session-extension.js';
-import { endForeign, type ForeignSession, moveForeign } from './session-takeover.js';
 import { SessionScope } from './session.scope.js';
 
 /**
- * The sessions of the browser that sent the request. With the option `multipleSessions` a browser has several sessions,
- * each under an alias in the URL: a tab whose links are made by `link()` stays in its session, and a link with another
- * alias switches to that session. Without the option there is one session, under the alias `'0'`.
- *
- * Like `SessionContext`, it works only on behalf of a request.
+ * The sessions of the browser that sent the request. With the option `multipleSessions` it has several, each under an
+ * alias in the URL: `link()` keeps a tab in its session. Without the option there is one, under the alias `'0'`.
  * @throws SessionStateError from every member where there is no request
  */
 @Injectable()
@@ -37,10 +27,7 @@ export class BrowserSessions {
   /** @internal Inject it. */
   constructor(
     @Inject(SessionScope) private readonly scope: SessionScope,
-    @Inject(SessionIdResolver) private readonly resolver: SessionIdResolver,
-    @Inject(SESSION_OPTIONS) private readonly options: Pick<ResolvedSessionOptions, 'ids'>,
-    @Inject(ModuleRef) private readonly moduleRef: ModuleRef,
-    @Inject(SessionExtension) private readonly extension: Pick<SessionExtension, 'takeover'>,
+    @Inject(RequestSessions) private readonly requests: RequestSessions,
   ) {}
 
   /** The alias of the session of this request. */
@@ -50,16 +37,14 @@ export class BrowserSessions {
   }
 
   /**
-   * An alias for which this browser has no cookie, so that a link with it leads to a new session. The store is not
-   * asked: the alias of a session that ended counts as taken as long as the browser has its cookie.
-   * @throws ConflictException, 409, when the browser has a cookie for every alias
-   * @throws SessionStateError without the option `multipleSessions`
+   * An alias for which this browser has no cookie, not even of an ended session: a link with it leads to a new session.
+   * @throws ConflictException, 409, when there is none; SessionStateError without the option `multipleSessions`
    */
   get newAlias(): string {
     if (!this.#aliased) {
       throw new SessionStateError('A browser has one session: set `multipleSessions: true` in SessionModule.forRoot()');
     }
-    const taken = new Set([this.currentAlias, ...this.#tokens.keys()]);
+    const taken = new Set([this.currentAlias, ...this.#presented.keys()]);
     const free = ALIASES.find((alias) => !taken.has(alias));
     if (free === undefined) {
       throw new ConflictException(`A browser has ${ALIASES.length} sessions at most: end one of them first`);
@@ -81,23 +66,22 @@ export class BrowserSessions {
    * has more than five cookies, and several for an alias. What another library keeps for it is taken over first.
    */
   async list(): Promise<Map<string, ReadonlySession>> {
-    const presented = [...this.#tokens].map(([alias, tokens]) => ({ alias, ids: this.#idsOf(tokens) }));
-    const found = await findPresented(
-      this.#repository,
-      presented.map(({ ids }) => ids),
-    );
+    const byAlias = this.#presented;
+    const presented = [...byAlias];
+    const places = presented.map(([, tokens]) => tokens.map(({ id }) => id));
+    const found = await findPresented(this.requests.parts.repository, places);
     const { request, parts } = this.#commit;
-    const { devices } = parts;
     const sessions = new Map<string, ReadonlySession>();
     for (const [place, { sessions: ofAlias, counts }] of found.entries()) {
       const session = ofAlias[counts];
-      const { alias } = presented[place]!;
-      const isOpen = session && (devices?.opens(request, TrackedSession.of(session), alias) ?? true);
+      const [alias] = presented[place]!;
+      const isOpen = session && (parts.devices?.opens(request, TrackedSession.of(session), alias) ?? true);
       if (isOpen) sessions.set(alias, session);
     }
     if (!sessions.has(DEFAULT_ALIAS)) {
-      const session = await this.#takeOver();
-      if (session) sessions.set(DEFAULT_ALIAS, session);
+      const foreign = byAlias.get(DEFAULT_ALIAS)?.filter((each) => each.foreign) ?? [];
+      const moved = await this.requests.loader.move(foreign);
+      if (moved?.loaded) sessions.set(DEFAULT_ALIAS, moved.loaded);
     }
     return sessions;
   }
@@ -119,42 +103,18 @@ export class BrowserSessions {
 
   async #endOther(alias: string): Promise<boolean> {
     const commit = this.#commit;
-    const ids = this.#idsOf(this.#tokens.get(alias) ?? []);
-    const foreign = alias === DEFAULT_ALIAS ? this.#foreign : [];
-    const wereThere = await Promise.all(foreign.map((each) => endForeign(this.#repository, each.session, each.id)));
-    const ended = await Promise.all(ids.map((id) => signOutById(this.#repository, id)));
-    if (foreign[0]) commit.onHeaders(() => foreign[0]!.session.expire(commit.response));
-    if (ids.length > 0) commit.onHeaders(() => this.#aliased?.forget(commit.request, commit.response, alias));
-    return [...wereThere, ...ended].includes(true);
-  }
-
-  /** The session that waits in another library, moved as a request under the first alias would. */
-  async #takeOver(): Promise<ReadonlySession | undefined> {
-    let first: ReadonlySession | undefined;
-    for (const { session, id } of this.#foreign.slice(0, MOST_MOVED)) {
-      const moved = await moveForeign(this.#repository, session, id);
-      if (principalOf(moved) !== undefined) return moved!;
-      first ??= moved ?? undefined;
-    }
-    return first;
-  }
-
-  /** What the browser presents of another library, which belongs to the first alias, with the ids that it gets here. */
-  get #foreign(): { readonly session: ForeignSession; readonly id: string }[] {
-    const found = this.extension.takeover?.find(this.#commit.request) ?? [];
-    return found.flatMap((session) => {
-      const id = this.options.ids.find(session.token);
-      return id === undefined ? [] : [{ session, id }];
-    });
-  }
-
-  // Not injected, because the module of the store may be constructed later.
-  get #repository(): SessionRepository {
-    return this.moduleRef.get<SessionRepository>(SessionRepository, { strict: false });
+    const { request, response } = commit;
+    const presented = this.#presented.get(alias) ?? [];
+    const ended = await Promise.all(presented.map((each) => this.requests.loader.end(each)));
+    const foreign = presented.find((each) => each.foreign)?.foreign;
+    if (foreign) commit.onHeaders(() => foreign.expire(response));
+    if (presented.length > 0) commit.onHeaders(() => this.#aliased?.forget(request, response, alias));
+    return ended.includes(true);
   }
 
   get #aliased(): AliasedSessionIdResolver | undefined {
-    return this.resolver instanceof AliasedSessionIdResolver ? this.resolver : undefined;
+    const { resolver } = this.requests.parts;
+    return resolver instanceof AliasedSessionIdResolver ? resolver : undefined;
   }
 
   get #commit(): ResponseCommit {
@@ -163,17 +123,8 @@ export class BrowserSessions {
     return commit;
   }
 
-  /** The tokens that the browser presents, by alias. */
-  get #tokens(): ReadonlyMap<string, readonly SessionToken[]> {
-    const { request } = this.#commit;
-    const own = this.#aliased?.resolveAll(request) ?? new Map([[DEFAULT_ALIAS, this.resolver.resolve(request)]]);
-    const foreign = this.#foreign.map(({ session }) => session.token);
-    if (foreign.length === 0) return own;
-    return new Map([...own, [DEFAULT_ALIAS, [...(own.get(DEFAULT_ALIAS) ?? []), ...foreign]]]);
-  }
-
-  #idsOf(tokens: readonly SessionToken[]): string[] {
-    return tokens.map((token) => this.options.ids.find(token)).filter((id) => id !== undefined);
+  get #presented(): ReadonlyMap<string, readonly PresentedToken[]> {
+    return this.requests.loader.presentedByAlias(this.#commit.request);
   }
 }
 

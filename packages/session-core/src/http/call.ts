@@ -6,26 +6,15 @@ import type { RequestSession } from './request-session.js';
 import { RequestSessions } from './request-sessions.js';
 import { ResponseCommit } from './response-commit.js';
 
-/** What a guard, an interceptor or a decorated parameter is called for. */
 export interface Call {
-  /**
-   * - `http`: a handler of an HTTP request;
-   * - `graphql`: a resolver in an HTTP request, or where the GraphQL context has no request;
-   * - `operation`: a resolver in an operation over a connection, such as a subscription;
-   * - `message`: a message handler of a gateway;
-   * - `rpc`: a message handler of a microservice;
-   * - `other`: whatever other packages call.
-   */
+  /** `graphql`: also where its context has no request. `operation`: a resolver over a connection, such as a socket. */
   readonly kind: 'http' | 'graphql' | 'operation' | 'message' | 'rpc' | 'other';
-  /** The request as the platform passes it on; of an operation, the one that opened its connection. */
   readonly request?: object | undefined;
-  /** What saves the session of an HTTP request; undefined when the request is excluded. */
+  /** Undefined when the request is excluded. */
   readonly commit?: ResponseCommit | undefined;
-  /** What GraphQL tells a resolver of its operation. */
   readonly info?: GraphqlInfo | undefined;
 }
 
-/** As far as it is used here. */
 interface GraphqlInfo {
   readonly variableValues: object;
   readonly operation: { readonly operation: string };
@@ -33,7 +22,6 @@ interface GraphqlInfo {
   readonly schema: { getSubscriptionType(): unknown };
 }
 
-/** The objects in which drivers, and the option `context` of applications, pass a request on. */
 interface GraphqlContext {
   readonly req?: object & GraphqlContext;
   readonly request?: object;
@@ -81,12 +69,7 @@ function isSubscription(info: GraphqlInfo | undefined): boolean {
   return info?.operation.operation === 'subscription';
 }
 
-/**
- * The session of the request or message that a call serves, whether or not one was loaded; undefined when it is
- * excluded.
- * @throws SessionStateError where there can be no session; ForbiddenException when a page of a foreign origin opened
- *   the connection of an operation
- */
+/** Undefined when the request is excluded. @throws SessionStateError where there can be no session */
 export function sessionOfCall(call: Call): RequestSession | undefined | Promise<RequestSession | undefined> {
   if (call.kind === 'rpc') throw new SessionStateError(NO_REQUEST_IN_RPC);
   if (call.kind === 'operation') return sessionOfOperation(call);
@@ -99,12 +82,8 @@ export function sessionOfCall(call: Call): RequestSession | undefined | Promise<
 
 const operations = new WeakMap<object, Promise<DetachedSession | undefined>>();
 
-/**
- * The session of an operation: loaded once for each operation, and once for each event of a subscription, if any of its
- * resolvers asks for it. Rejects as `sessionOfCall()` throws.
- */
+/** Loaded once for each operation and each event of a subscription: the `variableValues` of one are the same object. */
 export function sessionOfOperation(call: Call): Promise<DetachedSession | undefined> {
-  // The same object for all resolvers of one execution, and another one for each event of a subscription.
   const execution = call.info?.variableValues ?? call;
   const known = operations.get(execution);
   if (known) return known;
@@ -127,20 +106,9 @@ async function loadForOperation({ request, info }: Call): Promise<DetachedSessio
   return detached;
 }
 
-/**
- * The session of a request of Node.js. Of a request that opened a connection to a gateway, it is the session of the
- * message that is being handled, or else of the handshake. Undefined when there is none, or the request is excluded.
- */
+/** Of a request that opened a connection: that of the message which is being handled, or else of the handshake. */
 export function requestSessionOf(request: IncomingMessage): RequestSession | undefined {
   return ResponseCommit.of(request)?.session ?? DetachedSession.of(request);
-}
-
-/** Something that was opened by a request: the request itself, as a platform wraps it, or a client of a gateway. */
-interface Opened {
-  /** Of a request of Fastify. */
-  readonly raw?: object;
-  /** Of a socket of socket.io. */
-  readonly request?: object;
 }
 
 const remembered = new WeakMap<object, IncomingMessage>();
@@ -152,7 +120,8 @@ export function rememberRequest(client: object, request: IncomingMessage): void 
 
 /** The request of Node.js behind something that a request opened. @throws TypeError when there is none */
 export function requestOf(source: object): IncomingMessage {
-  const { raw, request } = Object(source) as Opened;
+  // Of a request of Fastify, and of a socket of socket.io.
+  const { raw, request } = Object(source) as { readonly raw?: object; readonly request?: object };
   const found = [remembered.get(source), raw, request, source].find(isRequest);
   if (found) return found;
   throw new TypeError(
@@ -164,7 +133,6 @@ function isRequest(value: unknown): value is IncomingMessage {
   return typeof value === 'object' && value !== null && 'headers' in value && 'socket' in value;
 }
 
-/** Whether a request asked to turn its connection into another one, such as a WebSocket. */
 export function isUpgrade(request: IncomingMessage): boolean {
   return (request as { readonly upgrade?: boolean }).upgrade === true;
 }

@@ -20,9 +20,7 @@ const messages = new AsyncLocalStorage<DetachedSession | null>();
 // By the requests that opened connections, as the handshakes found them.
 const openings = new WeakMap<IncomingMessage, DetachedSession>();
 
-/**
- * The session of what has no response of its own: an upgrade, a message on a socket, an operation of GraphQL on one.
- */
+/** The session of what has no response: an upgrade, a message on a socket, an operation of GraphQL on one. */
 export class DetachedSession extends RequestSession {
   readonly #extension: SessionExtension;
   #saves = 0;
@@ -37,7 +35,6 @@ export class DetachedSession extends RequestSession {
     return messages.getStore();
   }
 
-  /** The session of the message that is being handled on the connection of this request, else of its handshake. */
   static of(request: IncomingMessage): DetachedSession | undefined {
     const { current } = DetachedSession;
     return current?.request === request ? current : openings.get(request);
@@ -48,7 +45,6 @@ export class DetachedSession extends RequestSession {
     return messages.run(session, () => (session ? scope.run(session, handle) : handle()));
   }
 
-  /** What `@Session()` gives: the session, or what another package shows in its place. */
   override get shown(): Session | undefined {
     const { shown } = this.#extension;
     return shown ? shown(this) : this.session;
@@ -67,10 +63,7 @@ export class DetachedSession extends RequestSession {
     return false;
   }
 
-  /**
-   * Saves what changed; undefined when there is nothing to save. A save that failed is not tried again: every later one
-   * rejects with its error.
-   */
+  /** Undefined without changes. A save that failed is not tried again: every later one rejects with its error. */
   saveChanges(): Promise<void> | undefined {
     if (this.#saves === 0 && !this.hasFailed && !this.needsSave) return undefined;
     const saving = this.save();

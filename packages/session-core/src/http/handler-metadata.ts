@@ -18,15 +18,12 @@ import {
 // What the decorators of NestJS leave on handlers and their classes. The keys are asked of the decorators: the file
 // that lists them is not public, and its next place must not keep an application from starting.
 
-/** A method of a controller, a resolver or a gateway. */
 export interface Handler {
-  /** The class that the application has. */
   readonly controller: Type;
   /** The method, which may belong to a class that it extends. */
   readonly method: object;
 }
 
-/** Guards, interceptors or filters. */
 interface EnhancerKind {
   /** Where their decorator keeps them; undefined where it keeps them elsewhere than in metadata of its target. */
   readonly key: unknown;
@@ -46,7 +43,6 @@ const PASSED_THROUGH = keysOnParameter(Res({ passthrough: true })).find((key) =>
 const WITH_RESPONSE = [Res(), Next()].flatMap(typesOf);
 const WITH_REQUEST = [Req(), Session()].flatMap(typesOf);
 
-/** Whether NestJS keeps all of this where it is looked for. */
 export const isMetadataKnown = [GUARDS, INTERCEPTORS, FILTERS, { key: ROUTE[0] }, { key: PARAMETERS }].every(
   ({ key }) => key !== undefined,
 );
@@ -75,10 +71,7 @@ function decorated(decorate: ParameterDecorator): Type {
   return Probe;
 }
 
-/**
- * The types of the parameters that get something of the request: a number each, or more than that for a decorator of
- * its own.
- */
+/** A number each, or a longer text for a decorator of the application. */
 function parametersOf(controller: Type, name: string): string[] {
   const parameters = Reflect.getMetadata(PARAMETERS, controller, name) as object | undefined;
   // A key is the type of the parameter and its index, as in `7:0`.
@@ -93,7 +86,6 @@ export function isRedirectedOrRendered(method: object): boolean {
   return REDIRECTED_OR_RENDERED.some((key) => Reflect.hasMetadata(key, method));
 }
 
-/** Whether NestJS does not send what a route returns, as JSON or otherwise. */
 export function isSentOtherwise({ controller, method }: Handler, name: string): boolean {
   if (SENT_OTHERWISE.some((key) => Reflect.hasMetadata(key, method))) return true;
   if (PASSED_THROUGH !== undefined && Reflect.hasMetadata(PASSED_THROUGH, controller, name)) return false;
@@ -105,12 +97,10 @@ export function takesRequest(controller: Type, name: string): boolean {
   return parametersOf(controller, name).some((type) => WITH_REQUEST.includes(type) || Number.isNaN(Number(type)));
 }
 
-/** The guards that a handler or a class lists. */
 export function guardsOf(target: object): readonly (object | Type)[] {
   return enhancersOf(target, GUARDS);
 }
 
-/** The interceptors that a handler or a class lists. */
 export function interceptorsOf(target: object): readonly object[] {
   return enhancersOf(target, INTERCEPTORS);
 }
@@ -118,7 +108,6 @@ export function interceptorsOf(target: object): readonly object[] {
 /** Marks the guards of the library; not what the application derives from them, which may let others in. */
 export const OWN_GUARD = Symbol('OWN_GUARD');
 
-/** Whether one of these guards, or of their classes, is the application's. */
 export function hasForeignGuard(guards: readonly object[]): boolean {
   return guards.some(
     (guard) => !Reflect.hasOwnMetadata(OWN_GUARD, typeof guard === 'function' ? guard : guard.constructor),
@@ -135,14 +124,11 @@ export function putFirst(interceptor: NestInterceptor, { controller, method }: H
   putFirstAmong(INTERCEPTORS, interceptor, interceptorsOf(controller).length > 0 ? controller : method);
 }
 
-/** Puts an interceptor behind all others of a method. */
 export function putLast(interceptor: NestInterceptor, method: object): void {
   if (!interceptorsOf(method).includes(interceptor)) UseInterceptors(interceptor)(method as Type);
 }
 
-/**
- * Puts an exception filter behind those that the handlers of a class have by decorators: the first of a class is last.
- */
+/** Behind those that handlers have by decorators: the first of a class is last. */
 export function putFilterLast(filter: ExceptionFilter, controller: Type): void {
   putFirstAmong(FILTERS, filter, controller);
 }

@@ -5,9 +5,8 @@ import type { TrackedSession } from '../session/tracked-session.js';
 import type { RequestSession } from './request-session.js';
 
 /**
- * What becomes of changes that were made after the headers were sent, and that the application does not save itself: an
- * end is saved, because it needs no header and its user must not stay signed in. All others are lost, and the log says
- * so.
+ * Changes that were made after the headers were sent, and that the application does not save itself. An end is saved,
+ * because it needs no header. All others are lost, and the log says so.
  */
 export class LateChanges {
   readonly #session: RequestSession;
@@ -15,13 +14,11 @@ export class LateChanges {
   #isNoted = false;
   #isReported = false;
 
-  /** `isOver`: whether the response has ended. */
   constructor(session: RequestSession, isOver: boolean) {
     this.#session = session;
     this.#isOver = isOver;
   }
 
-  /** Called at each change. */
   note(): void {
     if (this.#isNoted) return;
     this.#isNoted = true;
@@ -29,7 +26,7 @@ export class LateChanges {
     setImmediate(() => void this.#settle());
   }
 
-  /** Called when the response has ended, or the client has left. `isUnsaved`: whether there are changes to save. */
+  /** The response has ended, or the client has left. */
   async close(isUnsaved: () => boolean): Promise<void> {
     this.#isOver = true;
     if (!isUnsaved()) return;
@@ -78,7 +75,6 @@ export class LateChanges {
   }
 }
 
-/** Waits for the saves of a session. Resolves to whether the last one has failed. */
 async function hasFailed(session: TrackedSession | undefined): Promise<boolean> {
   try {
     await session?.lastSave;

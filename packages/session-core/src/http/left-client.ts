@@ -3,10 +3,7 @@ import { isDestroyed } from './response-hold.js';
 
 type Http2Request = IncomingMessage & { readonly stream?: { readonly endAfterHeaders: boolean } };
 
-/**
- * Serves a request whose client has perhaps left while its session was loaded. `wasReadable`: whether its socket could
- * be read before. Where the client has left, the request is served because of what it changes, or not at all.
- */
+/** Where the client has left, the request is served because of what it changes, or not at all. */
 export function serveWithoutClient(
   request: IncomingMessage,
   response: ServerResponse,

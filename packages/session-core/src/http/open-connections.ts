@@ -14,35 +14,28 @@ import { SessionExtension } from './session-extension.js';
 
 // What ends when a session ends: sockets, server-sent events and other open responses, and subscriptions.
 
-/** Why the application closes a connection. */
 export type CloseReason = 'session ended' | 'session id changed' | 'too many messages';
 
 /** A connection that belongs to one session, or to one of several until its session is loaded. */
 export interface OpenConnection {
   /** Closes the connection because of this session. Called at most once for each of its sessions. */
   readonly close: (reason: CloseReason, id: string) => void;
-  /**
-   * Whether the connection goes on with its session, which has this id from now on, and this principal; null: nobody
-   * knows whose it is now. Without it, the connection is closed.
-   */
+  /** Whether the connection goes on, although its session has another id now; null: nobody knows whose it is. */
   readonly follow?: (id: string, principalName: string | undefined | null) => boolean;
   /** Called in place of `close()` when a search did not find the session, which may have been rotated. */
   readonly doubt?: () => void;
 }
 
-/** The open connections of this instance, by the ids of their sessions. */
 @Injectable()
 export class OpenConnections {
   readonly #byId = new Map<string, Set<OpenConnection>>();
   /** Those that are being told of what has become of their session: one may remove another one. */
   #told: { readonly id: string; readonly connections: Set<OpenConnection> } | undefined;
 
-  /** The ids of all sessions that have a connection. */
   get ids(): string[] {
     return [...this.#byId.keys()];
   }
 
-  /** Registers a connection, which is then closed when a session with one of these ids ends. */
   add(connection: OpenConnection, ids: readonly string[]): void {
     for (const id of ids) {
       const connections = this.#byId.get(id) ?? new Set();
@@ -59,10 +52,7 @@ export class OpenConnections {
     }
   }
 
-  /**
-   * Closes all connections of a session, also when a listener of the application throws.
-   * @throws the first error of a listener
-   */
+  /** Also when a listener of the application throws. @throws its first error */
   close(id: string, reason: CloseReason): void {
     this.#take(id, (connection) => connection.close(reason, id));
   }
@@ -75,7 +65,6 @@ export class OpenConnections {
     });
   }
 
-  /** Closes those of a session that was not found, or lets them look for it themselves. @throws as `close()` does */
   miss(id: string): void {
     this.#take(id, (connection) => {
       if (!connection.doubt) return connection.close('session ended', id);
@@ -130,26 +119,25 @@ export class SessionEndListener implements BeforeApplicationShutdown {
   ) {
     // The end events of these sessions may come minutes later.
     extension.onEveryEnd = () => this.search();
+    const onDestroyed = (event: SessionEvent) => this.onDestroyed(event);
+    const onIdChanged = (event: SessionEvent) => this.onIdChanged(event as SessionIdChangedEvent);
     dispatcher.addOwnHandlers({
       events: [
-        handlerOf('onDestroyed', SessionDestroyedEvent, (event) => this.onDestroyed(event)),
-        handlerOf('onIdChanged', SessionIdChangedEvent, (event) => this.onIdChanged(event)),
+        { name: 'SessionEndListener.onDestroyed', eventClass: SessionDestroyedEvent, handle: onDestroyed },
+        { name: 'SessionEndListener.onIdChanged', eventClass: SessionIdChangedEvent, handle: onIdChanged },
       ],
-      gaps: [{ name: nameOf('search'), handle: () => this.search() }],
+      gaps: [{ name: 'SessionEndListener.search', handle: () => this.search() }],
     });
   }
 
-  /**
-   * From now on, every store tells of the ends of sessions. Not before there is a connection to close: a store may have
-   * to ask for the events, and to keep them.
-   */
+  /** Not before there is a connection to close: a store may have to ask for the events, and to keep them. */
   listen(): void {
     if (this.#isListening) return;
     this.#isListening = true;
     void this.dispatcher.wantBroadcast();
   }
 
-  async onDestroyed({ sessionId }: SessionDestroyedEvent): Promise<void> {
+  async onDestroyed({ sessionId }: Pick<SessionEvent, 'sessionId'>): Promise<void> {
     // A store in memory tells of the end before the message is answered that has ended the session.
     await nextTurn();
     this.connections.close(sessionId, 'session ended');
@@ -159,17 +147,13 @@ export class SessionEndListener implements BeforeApplicationShutdown {
     this.connections.move(event.previousSessionId, event.sessionId, principalAfter(event));
   }
 
-  /**
-   * Searches for ended sessions, and repeats until the store replies. Called when events come late or were missed, for
-   * example because Redis was down.
-   */
+  /** Repeats until the store replies. Called when events come late or were missed. */
   search(): void {
     this.#gaps++;
     // The store is closed soon.
     if (!this.#isEnding) this.#search.start();
   }
 
-  /** Stops the search. Called by Nest. */
   beforeApplicationShutdown(): Promise<void> {
     this.#isEnding = true;
     return this.#search.stop();
@@ -190,18 +174,6 @@ export class SessionEndListener implements BeforeApplicationShutdown {
   }
 }
 
-function handlerOf<E extends SessionEvent>(
-  name: string,
-  eventClass: abstract new (...args: never[]) => E,
-  handle: (event: E) => unknown,
-) {
-  const handles = (event: SessionEvent) => event instanceof eventClass;
-  const wants = (wanted: abstract new (...args: never[]) => SessionEvent) =>
-    wanted === eventClass || wanted.prototype instanceof eventClass;
-  const called = { name: nameOf(name), module: 'SessionModule' };
-  return { ...called, broadcast: true, handles, wants, handle: (event: SessionEvent) => handle(event as E) };
-}
-
 /** Null: unknown. */
 function principalAfter(event: SessionIdChangedEvent): string | undefined | null {
   // The session has ended meanwhile, or has yet another id: the next event tells which.
@@ -214,11 +186,6 @@ function principalAfter(event: SessionIdChangedEvent): string | undefined | null
   }
 }
 
-/** As log lines and metrics name a handler. */
-function nameOf(method: string): string {
-  return `${SessionEndListener.name}.${method}`;
-}
-
 /** Milliseconds between two rounds, and from the guard to the first look: a short response is over by then. */
 const BETWEEN_ROUNDS = 500;
 
@@ -228,7 +195,6 @@ const BETWEEN_LOOKS = 60_000;
 /** Milliseconds in which a request that has not begun to respond may still do so, such as the one that signs out. */
 const TIME_TO_ANSWER = 2000;
 
-/** The response or the socket of a request that needed a login. */
 interface Carrier {
   /** Cuts it off, or leaves it to the request that has ended the session itself. */
   cut(): void;
@@ -236,11 +202,9 @@ interface Carrier {
   session(): TrackedSession | undefined;
 }
 
-/** A connection that lives as long as the login of its session. */
 class GuardedConnection implements OpenConnection {
   /** When the store is asked for its session, by the monotonic clock. */
   lookAt = performance.now() + BETWEEN_ROUNDS;
-  /** Whether an event has told its id. */
   isTold = false;
   /** The id before another request gave the session others, until it is known that it leads to them. */
   formerId: string | undefined;
@@ -255,7 +219,6 @@ class GuardedConnection implements OpenConnection {
     this.carrier.cut();
   }
 
-  /** The next round looks. */
   doubt(): void {
     this.lookAt = -Infinity;
   }
@@ -292,7 +255,6 @@ export class GuardedConnections implements BeforeApplicationShutdown {
     @Inject(ModuleRef) private readonly moduleRef: ModuleRef,
   ) {}
 
-  /** Registers the response of a request that a guard lets in, or its connection when it asked for one. */
   add({ request, response, existing }: RequestSession): void {
     if (existing?.principalName === undefined) return;
     const { principalName } = existing;
@@ -308,17 +270,13 @@ export class GuardedConnections implements BeforeApplicationShutdown {
     else request.socket.once('close', left);
   }
 
-  /**
-   * Watches a socket that is told of the end of its session, and of another id: nobody tells of a principal that is
-   * removed outside of requests. Returns what stops that.
-   */
+  /** A socket is told of the end of its session, but nobody tells it of a principal that is removed elsewhere. */
   watch(id: string, principalName: string, cut: () => void): () => void {
     const connection = new GuardedConnection({ cut, session: () => undefined }, principalName, id);
     connection.lookAt = performance.now() + BETWEEN_LOOKS;
     return this.#keep(connection);
   }
 
-  /** Returns what is to be called when the connection is closed. */
   #keep(connection: GuardedConnection): () => void {
     this.#all.add(connection);
     this.open.add(connection, [connection.id]);
@@ -327,7 +285,6 @@ export class GuardedConnections implements BeforeApplicationShutdown {
     return () => this.#remove(connection);
   }
 
-  /** Called by Nest. */
   beforeApplicationShutdown(): Promise<void> {
     return this.#rounds.stop();
   }

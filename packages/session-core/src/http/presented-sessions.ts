@@ -4,29 +4,21 @@ import { PRINCIPAL_ATTRIBUTE } from '../session/attribute-names.js';
 import type { Session } from '../session/session.js';
 import { TrackedSession } from '../session/tracked-session.js';
 
-// Which session counts when a request presents several tokens, as in several cookies of one name.
-
 // Browsers send one token of their own. More are old ones of other paths, or planted. Only these cost a second round
 // trip.
 export const LOADED_UNSEEN = 5;
 
-/** The most ids in one place of which all are looked for. */
 export const MOST_PRESENTED = LOADED_UNSEEN + MOST_TOKENS;
 
-/** The live sessions with the ids that a request presents in one place, such as the cookies of one name. */
 export interface PresentedSessions {
-  /**
-   * In the order of the ids, null where there is none. Of those that do not count, maybe only the principal is known.
-   */
+  /** In the order of the ids. Of those that do not count, maybe only the principal is known. */
   readonly sessions: readonly (Session | null)[];
-  /** The index of the session that counts; -1 without one. */
   readonly counts: number;
 }
 
 /**
- * The sessions with the ids that a request presents, 64 at most besides the first five of each place. One round trip
- * loads five in all, or one of each place. Where there are more, it only asks which of them are alive and whose they
- * are, and a second one loads those that count: a header of cookies must not cost 64 sessions.
+ * Looks for 64 ids at most besides the first five of each place. One round trip loads five sessions in all, or one of
+ * each place. Where there are more, it only asks whose they are: a header of cookies must not cost 64 sessions.
  */
 export async function findPresented(
   repository: SessionRepository,
@@ -67,7 +59,6 @@ function bounded(places: readonly (readonly string[])[]): (readonly string[])[] 
   });
 }
 
-/** Loads the session that counts among those of which only the principals are known. */
 async function loadCounting(repository: SessionRepository, sessions: (Session | null)[]): Promise<PresentedSessions> {
   for (;;) {
     const counts = indexOfSessionThatCounts(sessions);
@@ -80,10 +71,7 @@ async function loadCounting(repository: SessionRepository, sessions: (Session | 
   }
 }
 
-/**
- * Of the sessions that a request presents, the index of the one that counts: the first of a principal, or else the
- * first.
- */
+/** The first session of a principal counts, or else the first. */
 function indexOfSessionThatCounts(sessions: readonly (Session | null)[]): number {
   // Most requests present one, and nothing of it need be decoded.
   if (sessions.length === 1) return sessions[0] ? 0 : -1;
@@ -91,7 +79,6 @@ function indexOfSessionThatCounts(sessions: readonly (Session | null)[]): number
   return ofPrincipal < 0 ? sessions.findIndex((session) => session !== null) : ofPrincipal;
 }
 
-/** The principal of a session; undefined without one, and when it cannot be decoded. */
 export function principalOf(session: Session | null): string | undefined {
   const name = session && TrackedSession.of(session).peekAttribute(PRINCIPAL_ATTRIBUTE);
   return typeof name === 'string' ? name : undefined;

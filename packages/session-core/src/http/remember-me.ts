@@ -21,8 +21,8 @@ export class RememberMe {
   ) {}
 
   /**
-   * Makes the cookie of a session outlive the browser, and sets the idle timeout to the lifetime of the cookie. It
-   * changes the session id, because a response sends a cookie only with a new token or a renewal; also when it throws.
+   * Makes the cookie outlive the browser, and sets the idle timeout to its lifetime. Changes the session id, also when
+   * it throws, because only a new token or a renewal brings a cookie.
    * @throws SessionStateError when no lifetime is configured, or the headers were already sent
    */
   remember(session: Session): void {
@@ -41,10 +41,7 @@ export class RememberMe {
   }
 }
 
-/**
- * Without a new token, no cookie would be sent. The result is the session behind `req.session` of express-session,
- * whose timeouts cannot be assigned.
- */
+/** Without a new token, no cookie would be sent. */
 function rotated(session: Session): TrackedSession {
   const tracked = TrackedSession.of(session);
   if (!tracked.isNew) tracked.changeSessionId();

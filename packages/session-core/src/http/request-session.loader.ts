@@ -2,9 +2,9 @@ import type { IncomingMessage } from 'node:http';
 import { ConflictException } from '@nestjs/common';
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
 import { WarnOnce } from '../logging/warn-once.js';
-import { type SessionRepository, signOutById } from '../repository/session.repository.js';
+import { signOutById } from '../repository/session.repository.js';
 import { AliasedSessionIdResolver, DEFAULT_ALIAS } from '../resolvers/aliased-session-id.resolver.js';
-import { MOST_TOKENS, type SessionIdResolver, type TokenRefusalListener } from '../resolvers/session-id.resolver.js';
+import { MOST_TOKENS, type TokenRefusalListener } from '../resolvers/session-id.resolver.js';
 import type { TouchOutcome } from '../session/session-change.js';
 import type { SessionEnd } from '../session/session-response.js';
 import type { SessionToken } from '../session/session-token.js';
@@ -17,41 +17,30 @@ import {
   type PresentedSessions,
   principalOf,
 } from './presented-sessions.js';
-import type { BoundDevices } from '../device/bound-devices.js';
-import type { RotatingTokens } from '../device/rotating-tokens.js';
 import type { FoundSession } from './request-session.js';
-import type { SessionExtension } from './session-extension.js';
+import type { ResponseCommitParts } from './response-commit.js';
 import { endForeign, type ForeignSession, moveForeign } from './session-takeover.js';
 import { cookieLifetimeOf, isCookieDue, isRolling, isTouchDue, SessionTouch, touchDueIn } from './session-touch.js';
 
-interface PresentedToken {
+export interface PresentedToken {
   readonly token: SessionToken;
   readonly id: string;
-  /** Of a token that stands for a session of another library. */
   readonly foreign?: ForeignSession | undefined;
 }
 
 type Options = Pick<ResolvedSessionOptions, 'timeout' | 'touchInterval' | 'ids' | 'security' | 'securityEvents'>;
+type Parts = Pick<ResponseCommitParts, 'repository' | 'resolver' | 'extension' | 'deviceOf' | 'devices' | 'tokens'>;
 
 /** A client must not make a request ask for more sessions of another library. */
-export const MOST_MOVED = 5;
+const MOST_MOVED = 5;
 
-/** Finds the session whose token a request presents. Decides whether the request must touch it. */
 export class RequestSessionLoader {
   readonly #log = new WarnOnce();
   readonly #reportRefusal: TokenRefusalListener;
 
   constructor(
-    private readonly repository: SessionRepository,
-    private readonly resolver: SessionIdResolver,
+    private readonly parts: Parts,
     private readonly options: Options,
-    private readonly extension: Pick<SessionExtension, 'takeover'> = {},
-    /** The text of the client of a request; undefined: none is recorded. */
-    private readonly deviceOf?: ((request: IncomingMessage) => string) | undefined,
-    /** What binds sessions to browsers. */
-    private readonly devices?: BoundDevices | undefined,
-    /** What changes tokens by time. */
-    private readonly tokens?: RotatingTokens | undefined,
   ) {
     // Made once: every request passes it on.
     this.#reportRefusal = (request, reason) => {
@@ -60,34 +49,29 @@ export class RequestSessionLoader {
     };
   }
 
-  /**
-   * Asks the store once, or twice for more than five tokens; undefined, and the store is not asked, when the request
-   * has no well-formed token. Never rejects: a failed load matters only when the session is used.
-   */
+  /** Undefined without a well-formed token. Never rejects: a failed load matters only when the session is used. */
   load(request: IncomingMessage): Promise<FoundSession> | undefined {
     const presented = this.#presentedBy(request, this.#reportRefusal);
     const [first] = presented;
     return first && this.#find(request, presented, first);
   }
 
-  /** The ids that belong to the tokens of a request. The store is not asked. */
   presentedIds(request: IncomingMessage): string[] {
     return this.#presentedBy(request).map(({ id }) => id);
   }
 
-  /**
-   * Loads the session in which a request opened a connection, without the others that it presents: once for several
-   * messages. Each gets a session of its own, and at most one of them touches it. Never rejects, like `load()`.
-   */
+  /** Loaded once for several messages: each has a session of its own, and one of them touches it. Never rejects. */
   async loadAgain(request: IncomingMessage, id: string, messages: number): Promise<FoundSession[]> {
     const presentedIds = [id];
     const askedAt = performance.now();
     try {
-      const found = await this.repository.findByIds(Array.from({ length: messages }, () => id));
+      const found = await this.parts.repository.findByIds(Array.from({ length: messages }, () => id));
       const [first] = found;
       const session = first && TrackedSession.of(first);
       const touch =
-        session && isTouchDue(session, this.options) ? SessionTouch.of(this.repository, session, false) : undefined;
+        session && isTouchDue(session, this.options)
+          ? SessionTouch.of(this.parts.repository, session, false)
+          : undefined;
       // A sign-out means the others as well.
       const others = this.#presentedBy(request).filter((each) => each.id !== id);
       const companions = [() => Promise.all(others.map((each) => this.#endOf(each)()))];
@@ -108,27 +92,44 @@ export class RequestSessionLoader {
   }
 
   #presentedBy(request: IncomingMessage, onRefused?: TokenRefusalListener): PresentedToken[] {
+    const { resolver, extension } = this.parts;
+    const presented = this.#known(resolver.resolve(request, onRefused).slice(0, MOST_TOKENS));
+    // Other libraries keep no session but the one of a browser that has only one.
+    const isOfOne = !(resolver instanceof AliasedSessionIdResolver) || resolver.aliasOf(request) === DEFAULT_ALIAS;
+    if (!extension.takeover || !isOfOne) return presented;
+    // Last: a session that is already kept here counts.
+    return [...presented, ...this.#foreign(request)].slice(0, MOST_PRESENTED);
+  }
+
+  /** What the browser presents, by alias; without the option `multipleSessions`, under the first. */
+  presentedByAlias(request: IncomingMessage): Map<string, readonly PresentedToken[]> {
+    const { resolver } = this.parts;
+    const tokens =
+      resolver instanceof AliasedSessionIdResolver
+        ? resolver.resolveAll(request)
+        : new Map([[DEFAULT_ALIAS, resolver.resolve(request)]]);
+    const presented = new Map([...tokens].map(([alias, each]) => [alias, this.#known(each)]));
+    const foreign = this.#foreign(request);
+    if (foreign.length > 0) presented.set(DEFAULT_ALIAS, [...(presented.get(DEFAULT_ALIAS) ?? []), ...foreign]);
+    return presented;
+  }
+
+  #known(tokens: readonly SessionToken[]): PresentedToken[] {
     const presented: PresentedToken[] = [];
-    for (const token of this.resolver.resolve(request, onRefused).slice(0, MOST_TOKENS)) {
+    for (const token of tokens) {
       const id = this.options.ids.find(token);
       if (id !== undefined) presented.push({ token, id });
-    }
-    const { takeover } = this.extension;
-    if (!takeover || !this.#isOfOneSession(request)) return presented;
-    // Last: a session that is already kept here counts.
-    for (const found of takeover.find(request)) {
-      const id = this.options.ids.find(found.token);
-      if (id === undefined || presented.length >= MOST_PRESENTED) continue;
-      const foreign: ForeignSession = { ...found, move: (to) => found.move(to, this.deviceOf?.(request)) };
-      presented.push({ token: found.token, id, foreign });
     }
     return presented;
   }
 
-  /** Whether a request is for the session that a browser has where it has only one: other libraries keep no other. */
-  #isOfOneSession(request: IncomingMessage): boolean {
-    const { resolver } = this;
-    return !(resolver instanceof AliasedSessionIdResolver) || resolver.aliasOf(request) === DEFAULT_ALIAS;
+  #foreign(request: IncomingMessage): PresentedToken[] {
+    const found = this.parts.extension.takeover?.find(request) ?? [];
+    return found.flatMap((each) => {
+      const id = this.options.ids.find(each.token);
+      const foreign: ForeignSession = { ...each, move: (to) => each.move(to, this.parts.deviceOf?.(request)) };
+      return id === undefined ? [] : [{ token: each.token, id, foreign }];
+    });
   }
 
   async #find(request: IncomingMessage, all: readonly PresentedToken[], first: PresentedToken): Promise<FoundSession> {
@@ -146,7 +147,7 @@ export class RequestSessionLoader {
         : await this.#takeOver(all, found);
       const { token, id, foreign } = counting;
       const presented = loaded ? token : first.token;
-      const { tokens } = this;
+      const { tokens } = this.parts;
       const { device, isWithheld } = this.#proofOf(request, loaded);
       if (isWithheld) {
         return { presented, askedAt, withheld: loaded, device, companions: this.#endsOf(all, sessions, '') };
@@ -162,19 +163,18 @@ export class RequestSessionLoader {
 
   /** What a request shows of the browser of a session, and whether that is too little to open it. */
   #proofOf(request: IncomingMessage, session: Session | null | undefined) {
-    const device = session ? this.devices?.check(request, TrackedSession.of(session)) : undefined;
-    return { device, isWithheld: device?.reason !== undefined && this.devices?.options.mode === 'enforce' };
+    const device = session ? this.parts.devices?.check(request, TrackedSession.of(session)) : undefined;
+    return { device, isWithheld: device?.reason !== undefined && this.parts.devices?.options.mode === 'enforce' };
   }
 
   /** Most requests present one token. */
   async #findOne(ids: readonly string[]): Promise<PresentedSessions> {
-    const sessions = await this.repository.findByIds(ids);
+    const sessions = await this.parts.repository.findByIds(ids);
     return { sessions, counts: sessions[0] ? 0 : -1 };
   }
 
-  /** @throws ConflictException when the sessions of two principals are refused */
   async #findSeveral(request: IncomingMessage, ids: readonly string[]): Promise<PresentedSessions> {
-    const [found] = await findPresented(this.repository, [ids]);
+    const [found] = await findPresented(this.parts.repository, [ids]);
     const { sessions, counts } = this.#provenFirst(request, found!);
     const principals = new Set(sessions.map(principalOf));
     principals.delete(undefined);
@@ -190,9 +190,9 @@ export class RequestSessionLoader {
   /** A session that may be opened counts before one whose proof is missing: somebody may have planted that. */
   #provenFirst(request: IncomingMessage, found: PresentedSessions): PresentedSessions {
     const { sessions, counts } = found;
-    const opens = (each: Session | null) => each && this.devices?.opens(request, TrackedSession.of(each));
+    const opens = (each: Session | null) => each && this.parts.devices?.opens(request, TrackedSession.of(each));
     // Of more, only one is known whole.
-    if (!this.devices || sessions.length > LOADED_UNSEEN || opens(sessions[counts] ?? null)) return found;
+    if (!this.parts.devices || sessions.length > LOADED_UNSEEN || opens(sessions[counts] ?? null)) return found;
     const other = sessions.findIndex((each) => principalOf(each) !== undefined && opens(each));
     return other < 0 ? found : { sessions, counts: other };
   }
@@ -204,44 +204,43 @@ export class RequestSessionLoader {
     }
   }
 
-  /** How to end the sessions that a request presents besides the one that counts. */
   #endsOf(all: readonly PresentedToken[], sessions: readonly (Session | null)[], counts: string): SessionEnd[] {
     const others = all.filter(({ id, foreign }, i) => id !== counts && (sessions[i] !== null || foreign));
     return others.map((other) => this.#endOf(other));
   }
 
   /** It lives as long as the response. A function of the method above would keep all of its sessions in memory. */
-  #endOf({ id, foreign }: PresentedToken): SessionEnd {
-    return async () => {
-      if (foreign) await endForeign(this.repository, foreign, id);
-      await signOutById(this.repository, id);
-    };
+  #endOf(presented: PresentedToken): SessionEnd {
+    return () => this.end(presented);
   }
 
-  /**
-   * Moves what the request presents of another library, until one is the session of a principal. Otherwise the first
-   * that is there counts, as of other tokens.
-   */
+  async end({ id, foreign }: PresentedToken): Promise<boolean> {
+    const wasForeign = foreign !== undefined && (await endForeign(this.parts.repository, foreign, id));
+    return (await signOutById(this.parts.repository, id)) || wasForeign;
+  }
+
   async #takeOver(all: readonly PresentedToken[], { sessions, counts }: PresentedSessions) {
-    let found: { readonly presented: PresentedToken; readonly loaded: Session } | undefined;
     const isOfPrincipal = principalOf(sessions[counts] ?? null) !== undefined;
-    const candidates = all.flatMap((presented, i) => {
-      const { foreign } = presented;
-      if (!foreign || (isOfPrincipal && i !== counts)) return [];
-      return [{ presented, foreign, existing: sessions[i] ?? null }];
-    });
-    for (const { presented, foreign, existing } of candidates.slice(0, MOST_MOVED)) {
-      const loaded = await moveForeign(this.repository, foreign, presented.id, existing);
+    const candidates = all.filter(({ foreign }, i) => foreign && (!isOfPrincipal || i === counts));
+    const existing = (each: PresentedToken) => sessions[all.indexOf(each)] ?? null;
+    return (await this.move(candidates, existing)) ?? { presented: candidates[0]!, loaded: null };
+  }
+
+  /** Moves sessions of another library until one is that of a principal. Otherwise the first that is there counts. */
+  async move(candidates: readonly PresentedToken[], existing: (of: PresentedToken) => Session | null = () => null) {
+    let found: { readonly presented: PresentedToken; readonly loaded: Session } | undefined;
+    for (const presented of candidates.slice(0, MOST_MOVED)) {
+      const { foreign, id } = presented;
+      const loaded = await moveForeign(this.parts.repository, foreign!, id, existing(presented));
       if (principalOf(loaded) !== undefined) return { presented, loaded };
       if (loaded) found ??= { presented, loaded };
     }
-    return found ?? { presented: candidates[0]!.presented, loaded: null };
+    return found;
   }
 
-  /** Whether another request has rotated or ended a session in the meantime. */
   async #lookAgain({ id }: Session): Promise<TouchOutcome | 'failed'> {
     try {
-      return (await this.repository.findById(id)) ? 'touched' : 'gone';
+      return (await this.parts.repository.findById(id)) ? 'touched' : 'gone';
     } catch {
       return 'failed';
     }
@@ -256,9 +255,9 @@ export class RequestSessionLoader {
       session.keepIdleFor(dueIn);
       return undefined;
     }
-    const sendsToken = isRolling(this.resolver, { presented, ...cookieLifetimeOf(session) });
+    const sendsToken = isRolling(this.parts.resolver, { presented, ...cookieLifetimeOf(session) });
     const isDue = dueIn !== undefined || (sendsToken && isCookieDue(session, this.options.touchInterval));
-    return isDue ? SessionTouch.of(this.repository, session, sendsToken) : undefined;
+    return isDue ? SessionTouch.of(this.parts.repository, session, sendsToken) : undefined;
   }
 }
 

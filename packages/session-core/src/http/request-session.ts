@@ -20,31 +20,24 @@ import type { ForeignSession } from './session-takeover.js';
 /** Milliseconds for which a guard may rely on what the store has replied. */
 const FRESH = 1000;
 
-/** The parts of the application that all of its requests share. */
 export interface RequestSessionParts {
   readonly repository: SessionRepository;
   readonly telemetry?: Pick<SessionTelemetry, 'outage'> | undefined;
 }
 
-/** The result of looking up the tokens that a request presents. */
 export interface FoundSession {
   /** Of several tokens, the one that opened the session; the first when none did. */
   readonly presented?: SessionToken | undefined;
-  /** The ids that belong to the tokens. */
   readonly presentedIds?: readonly string[];
   /** When the store was asked for them, by the monotonic clock. */
   readonly askedAt?: number;
-  /** The session that `presented` opened. */
   readonly loaded?: Session | null;
-  /** The ends of the other sessions that the tokens open. */
   readonly companions?: readonly SessionEnd[] | undefined;
   /** Why there is no session to use: the store could not be asked, or the tokens belong to two principals. */
   readonly loadError?: unknown;
-  /** The touch of `loaded`. */
   readonly touch?: SessionTouch;
   /** What the request presented of another library, when that decided. */
   readonly foreign?: ForeignSession | undefined;
-  /** What the request shows of the browser that the session is bound to. */
   readonly device?: DeviceCheck | undefined;
   /** What the turn of its token shows; undefined without the option `rotateEvery`. */
   readonly turn?: TurnVerdict | undefined;
@@ -54,18 +47,8 @@ export interface FoundSession {
 
 /** The session of one request or message: the one that its token opened, or a new one. */
 export class RequestSession implements SessionCaller {
-  /** The token that the client presented; undefined when there was none. */
-  readonly presented: SessionToken | undefined;
-  /** What the request presented of another library, when that decided; `wasFound`: it led to a session. */
-  readonly foreign: { readonly session: ForeignSession; readonly wasFound: boolean } | undefined;
-  /** What the request shows of the browser that its session is bound to; undefined where it is bound to none. */
-  readonly device: DeviceCheck | undefined;
-  /** What the turn of its token shows; undefined without the option `rotateEvery`. */
-  readonly turn: TurnVerdict | undefined;
   #withheld: Session | undefined;
   #isTurnDue = false;
-  readonly #presentedIds: readonly string[];
-  readonly #loadError: unknown;
   #session: TrackedSession | undefined;
   #outagePolicy: SessionOutagePolicy = 'on-use';
   #isOutageReported = false;
@@ -73,43 +56,30 @@ export class RequestSession implements SessionCaller {
   /** Those with which the session was loaded; undefined also when a change of them renews nothing. */
   #timeouts: SessionTimeouts | undefined;
   #touch: SessionTouch | undefined;
-  #companions: readonly SessionEnd[] | undefined;
   #saving: Promise<void> | undefined;
   #hasFailed = false;
-  /** When the store was last asked whether the session lives, by the monotonic clock. */
   #askedAt: number;
   #looking: Promise<boolean> | undefined;
   /** By the monotonic clock. Nothing of the application has run before. */
   readonly #begunAt = performance.now();
-  /** By the principals whose sessions this request has ended. */
   #ends: Map<string, number> | undefined;
 
   constructor(
-    /** The parts of the application that all of its requests share. */
     protected readonly parts: RequestSessionParts,
     /** The request of Node.js; of a message, the one that opened its connection. */
     readonly request: IncomingMessage,
-    /** The response of the request. */
     readonly response: SessionResponse,
-    found: FoundSession,
+    readonly found: FoundSession,
   ) {
-    const { presented, presentedIds = [], askedAt = -Infinity, loaded, companions, loadError, touch, foreign } = found;
-    this.#askedAt = askedAt;
-    this.presented = presented;
-    this.#touch = touch;
-    this.foreign = foreign && { session: foreign, wasFound: Boolean(loaded) };
-    this.#presentedIds = presentedIds;
-    this.#loadError = loadError;
-    this.device = found.device;
-    this.turn = found.turn;
+    this.#askedAt = found.askedAt ?? -Infinity;
+    this.#touch = found.touch;
     this.#withheld = found.withheld ?? undefined;
-    this.#companions = companions;
-    if (loaded) this.#open(loaded);
+    if (found.loaded) this.#open(found.loaded);
   }
 
   #open(loaded: Session): void {
     this.#session = TrackedSession.of(loaded);
-    this.#session.bindTo(this.response, { companions: this.#companions, caller: this });
+    this.#session.bindTo(this.response, { companions: this.found.companions, caller: this });
     this.#timeouts = this.#session.timeouts;
   }
 
@@ -122,28 +92,24 @@ export class RequestSession implements SessionCaller {
   /** Why the session that the request presents is not opened; undefined when it is, or somebody signs in anew. */
   get refusal(): HttpException | undefined {
     if (!this.#withheld || this.#session?.principalName !== undefined) return undefined;
-    return OURS.has(this.device?.reason)
+    return OURS.has(this.found.device?.reason)
       ? new ServiceUnavailableException(UNPROVEN)
       : new AuthenticationRequiredError('device-proof-missing');
   }
 
-  /** Sends the client its token with the present turn. */
   bringTurn(): void {
     this.#isTurnDue = true;
   }
 
-  /** Whether this request ended its session, so that the token no longer opens anything. */
   get hasEnded(): boolean {
     const session = this.#session;
     return session?.isDeleted === true || (this.#withheld !== undefined && session?.isOver === true);
   }
 
-  /** Whether the session that the request presents is not opened, because its proof is missing. */
   get isWithheld(): boolean {
     return this.#withheld !== undefined;
   }
 
-  /** @throws the refusal */
   requireProof(): void {
     const { refusal } = this;
     if (refusal) throw refusal;
@@ -153,7 +119,8 @@ export class RequestSession implements SessionCaller {
   get session(): Session {
     this.use();
     // Tokens of two principals are no outage.
-    if (this.#loadError !== undefined) this.#tellOfOutage(this.#outagePolicy !== 'anonymous' || this.hasTwoPrincipals);
+    if (this.found.loadError !== undefined)
+      this.#tellOfOutage(this.#outagePolicy !== 'anonymous' || this.hasTwoPrincipals);
     return (this.#session ??= this.#createSession());
   }
 
@@ -162,19 +129,16 @@ export class RequestSession implements SessionCaller {
     return this.#session;
   }
 
-  /** The touch that this request owes its session; undefined: none is due. */
   get touch(): SessionTouch | undefined {
     return this.#touch;
   }
 
-  /** Whether the load failed. */
   get isUnavailable(): boolean {
-    return this.#loadError !== undefined;
+    return this.found.loadError !== undefined;
   }
 
-  /** Whether the load failed because the tokens belong to two principals. */
   get hasTwoPrincipals(): boolean {
-    return this.#loadError instanceof ConflictException;
+    return this.found.loadError instanceof ConflictException;
   }
 
   /** Whether the response has left without the session, because the load failed. Nobody may learn that too late. */
@@ -182,23 +146,20 @@ export class RequestSession implements SessionCaller {
     return this.isUnavailable && this.response.headersSent;
   }
 
-  /** The session that `request.session` and `@Session()` give. */
   get shown(): Session | undefined {
     // An access log that reads the session after the response must not fail because the store failed.
-    return this.#loadError !== undefined && this.isLeftWithout ? undefined : this.session;
+    return this.found.loadError !== undefined && this.isLeftWithout ? undefined : this.session;
   }
 
-  /** Whether the session was used, so that the response may depend on it. */
   get isUsed(): boolean {
     return this.#isUsed;
   }
 
-  /** The client that the response goes to. */
   get client(): SessionClient {
     // Who comes with a turn that is over gets no other one, whoever of the two it is.
     const present = turnTextIn(this.#session?.peekAttribute(TURN_ATTRIBUTE));
-    const turn = this.turn === 'reused' && present !== '' ? this.presented?.turn : present;
-    return { presented: this.presented, ...cookieLifetimeOf(this.#session), turn };
+    const turn = this.found.turn === 'reused' && present !== '' ? this.found.presented?.turn : present;
+    return { presented: this.found.presented, ...cookieLifetimeOf(this.#session), turn };
   }
 
   begunAt(principal: string): number {
@@ -250,19 +211,15 @@ export class RequestSession implements SessionCaller {
     if (!session?.tokenToSend && !session?.isDeleted) await this.#touch?.send();
   }
 
-  /**
-   * The token to send: that of a session that was created or rotated here, once it is stored; also when a later save
-   * failed, because no other token opens the session. Or the presented token again, to renew a cookie with a lifetime.
-   */
+  /** That of a session created or rotated here, once it is stored; or the presented one, to renew its cookie. */
   get tokenToSend(): SessionToken | undefined {
     const isRenewed = this.#isTurnDue || (this.#touch?.isRolling && this.#touch.hasRenewed);
-    return this.#session?.tokenToSend ?? (isRenewed ? this.presented : undefined);
+    return this.#session?.tokenToSend ?? (isRenewed ? this.found.presented : undefined);
   }
 
   /**
-   * Loads the session again; its changes that are not saved are lost. False, and nothing is lost, when there is none in
-   * the store, and when this request has ended it or changed its id, also in the meantime.
-   * @throws SessionStoreError when the store failed
+   * Its changes that are not saved are lost. False, and nothing is lost, when the store has none, or this request has
+   * ended it or changed its id, also in the meantime. @throws SessionStoreError when the store failed
    */
   async reload(): Promise<boolean> {
     const session = this.#session;
@@ -298,21 +255,15 @@ export class RequestSession implements SessionCaller {
     return true;
   }
 
-  /** Whether a save has failed. The error decides the response, and no save is tried again. */
   get hasFailed(): boolean {
     return this.#hasFailed;
   }
 
-  /**
-   * Whether there are changes that no response saves any more. When the handler had finished before the headers were
-   * sent, only what was set is looked at: an encoding of each object that was read would find nothing in almost every
-   * request.
-   */
+  /** Once the handler had finished, only what was set counts: encoding each object that was read would find nothing. */
   isUnsaved(isHandled: boolean): boolean {
     return isHandled ? !this.#hasFailed && this.#session?.isSet === true : this.needsSave;
   }
 
-  /** Whether there is anything to save. False after a save that failed. */
   get needsSave(): boolean {
     if (this.#hasFailed || !this.#session) return false;
     try {
@@ -323,10 +274,7 @@ export class RequestSession implements SessionCaller {
     }
   }
 
-  /**
-   * Saves what changed; call it as often as you like. A call waits for the save before, shares its failure, and then
-   * saves what changed in the meantime.
-   */
+  /** Waits for the save before, shares its failure, and then saves what changed in the meantime. */
   save(): Promise<void> {
     const saving = this.#saving ? this.#saving.then(() => this.#save()) : this.#save();
     this.#saving = saving;
@@ -344,18 +292,18 @@ export class RequestSession implements SessionCaller {
   }
 
   #tellOfOutage(mustBeLoaded: boolean): void {
-    if (!this.#isOutageReported && this.#loadError instanceof SessionStoreError) {
+    if (!this.#isOutageReported && this.found.loadError instanceof SessionStoreError) {
       this.#isOutageReported = true;
       this.parts.telemetry?.outage(this.#outagePolicy);
     }
-    if (mustBeLoaded) throw this.#loadError;
+    if (mustBeLoaded) throw this.found.loadError;
   }
 
   #createSession(): TrackedSession {
-    const session = TrackedSession.of(this.parts.repository.createSession(this.#presentedIds));
-    const reason = this.isUnavailable ? refusal(this.#loadError) : undefined;
+    const session = TrackedSession.of(this.parts.repository.createSession(this.found.presentedIds));
+    const reason = this.isUnavailable ? refusal(this.found.loadError) : undefined;
     // Whoever signs out without a proof ends what the token opened.
-    const companions = this.#withheld && this.#companions;
+    const companions = this.#withheld && this.found.companions;
     session.bindTo(this.response, { refusal: reason, caller: this, companions });
     this.#askedAt = performance.now();
     return session;

@@ -20,7 +20,7 @@ import { IndexedSessionRepository } from '../repository/indexed-session.reposito
 import { DetachedSession } from './detached-session.js';
 import { RequestSessionLoader } from './request-session.loader.js';
 import { GuardedConnections, OpenConnections, SessionEndListener } from './open-connections.js';
-import { SharedResponseFunctions } from './response-hold.js';
+import { sharedResponseFunctions } from './response-hold.js';
 import type { TrackedSession } from '../session/tracked-session.js';
 import type { FoundSession } from './request-session.js';
 import type { ResponseCommitParts } from './response-commit.js';
@@ -33,7 +33,6 @@ import { UpgradeOrigins } from './upgrade-origins.js';
 /** By the HTTP server of an application, and by the function that it calls with each request. */
 const applications = new WeakMap<object, RequestSessions>();
 
-/** What all requests of an application share: the store of their sessions, and how to find a session in it. */
 @Injectable()
 export class RequestSessions implements OnModuleInit {
   readonly #log = new WarnOnce();
@@ -47,26 +46,24 @@ export class RequestSessions implements OnModuleInit {
 
   /** The connections that had a session. */
   readonly #letIn = new WeakSet<IncomingMessage>();
+  /** From which pages connections may be opened. */
+  readonly origins: UpgradeOrigins;
 
   constructor(
     @Inject(ModuleRef) private readonly moduleRef: ModuleRef,
     @Inject(SESSION_OPTIONS) private readonly options: ResolvedSessionOptions,
     @Inject(SessionIdResolver) private readonly resolver: SessionIdResolver,
-    /** From which pages connections may be opened. */
-    @Inject(UpgradeOrigins) readonly origins: UpgradeOrigins,
-    /** The request, message or operation that the code runs for. */
     @Inject(SessionScope) readonly scope: SessionScope,
     @Inject(HttpAdapterHost) private readonly host: HttpAdapterHost,
     @Inject(SessionExtension) private readonly extension: SessionExtension,
-    /** The connections that are closed when their session ends. */
     @Inject(OpenConnections) readonly open: OpenConnections,
-    /** Those of them that a guard has let in. */
     @Inject(GuardedConnections) readonly guarded: GuardedConnections,
-    /** What closes them. */
     @Inject(SessionEndListener) readonly ends: SessionEndListener,
     @Inject(SessionEventDispatcher) private readonly events: SessionEventDispatcher,
     @Optional() @Inject(SESSION_TELEMETRY) private readonly telemetry?: SessionTelemetry,
-  ) {}
+  ) {
+    this.origins = new UpgradeOrigins(options);
+  }
 
   /** The sessions of the application whose HTTP server received a request; undefined for another server. */
   static serving(request: IncomingMessage): RequestSessions | undefined {
@@ -79,7 +76,6 @@ export class RequestSessions implements OnModuleInit {
     return handler && applications.get(handler);
   }
 
-  /** Remembers the HTTP server. Called by Nest. */
   onModuleInit(): void {
     const adapter = this.host.httpAdapter as AbstractHttpAdapter | undefined;
     const server = adapter?.getHttpServer() as Server | undefined;
@@ -109,7 +105,6 @@ export class RequestSessions implements OnModuleInit {
     return false;
   }
 
-  /** Reports that the client of a session has reached a limit that no option sets. */
   reportLimit(limit: string, request: IncomingMessage, sessionId: string): void {
     this.options.securityEvents.report('limit-reached', { request, limit, sessionId });
   }
@@ -121,7 +116,6 @@ export class RequestSessions implements OnModuleInit {
     return ownId === undefined ? undefined : { foreign: foreign!, id: ownId };
   }
 
-  /** Whether an id may be one of this library. */
   mayHave(id: string): boolean {
     return this.options.ids.mayBeId(id);
   }
@@ -133,16 +127,12 @@ export class RequestSessions implements OnModuleInit {
     return Boolean(isExcluded) || this.extension.excludes?.(request) === true;
   }
 
-  /** The same as a function; undefined where nothing is excluded. */
   get exclusion(): ((request: IncomingMessage) => boolean) | undefined {
     const isAny = this.options.exclude ?? this.extension.excludes;
     return isAny && ((request) => this.excludes(request));
   }
 
-  /**
-   * Loads the session of a request that has no response to save it before. Never rejects: a failed load matters only
-   * when the session is used. Its touch is not sent yet.
-   */
+  /** Never rejects: a failed load matters only when the session is used. Its touch is not sent yet. */
   async detached(request: IncomingMessage): Promise<DetachedSession> {
     const { loader, parts } = this.#opened;
     const found = await loader.load(request);
@@ -150,10 +140,7 @@ export class RequestSessions implements OnModuleInit {
     return new DetachedSession(parts, request, found);
   }
 
-  /**
-   * The session in which a request has opened a connection, loaded once for several messages: each has one of its own.
-   * Never rejects, like `detached()`.
-   */
+  /** Loaded once for several messages, of which each has a session of its own. Never rejects. */
   async detachedAgain(request: IncomingMessage, id: string, messages: number): Promise<DetachedSession[]> {
     const { loader, parts } = this.#opened;
     const all = await loader.loadAgain(request, id, messages);
@@ -183,35 +170,25 @@ export class RequestSessions implements OnModuleInit {
     // would give the wrong reason.
     const repository = this.#findRepository();
     const { resolver, options, extension, telemetry } = this;
-    const { devices } = options;
-    const deviceOfRequest = devices && ((request: IncomingMessage) => this.#deviceOf(request, devices));
-    const bound = this.#devicesIn(repository);
-    const tokens = this.#rotatingTokens();
-    const loader = new RequestSessionLoader(repository, resolver, options, extension, deviceOfRequest, bound, tokens);
-    const endpoints =
-      bound &&
-      new DeviceEndpoints(
-        bound,
-        (request) => loader.presentedIds(request),
-        (session, { key }) => this.#tellBound(session, key!.since),
-      );
-    const functions = new SharedResponseFunctions();
-    const mayCreate = creationRule(options);
+    const { devices: recorded } = options;
+    const devices = this.#devicesIn(repository);
     const parts = {
       repository,
       resolver,
-      functions,
-      mayCreate,
-      deviceOf: deviceOfRequest,
-      devices: bound,
-      tokens,
+      replaceIn: sharedResponseFunctions(),
+      mayCreate: creationRule(options),
+      deviceOf: recorded && ((request: IncomingMessage) => this.#deviceOf(request, recorded)),
+      devices,
+      tokens: this.#rotatingTokens(),
       extension,
       telemetry,
     };
+    const loader = new RequestSessionLoader(parts, options);
+    const tellBound = (session: TrackedSession, at: number) => this.#tellBound(session, at);
+    const endpoints = devices && new DeviceEndpoints(devices, (request) => loader.presentedIds(request), tellBound);
     return { loader, parts, endpoints };
   }
 
-  /** @throws InvalidSessionOptionsError where no session can be bound */
   #devicesIn(repository: SessionRepository): BoundDevices | undefined {
     const { resolver, options } = this;
     const { deviceBound, securityEvents } = options;
@@ -223,7 +200,6 @@ export class RequestSessions implements OnModuleInit {
     return new BoundDevices(repository, resolver, deviceBound, securityEvents);
   }
 
-  /** @throws InvalidSessionOptionsError where no token changes */
   #rotatingTokens(): RotatingTokens | undefined {
     const { rotateEvery, securityEvents } = this.options;
     if (rotateEvery === undefined) return undefined;
@@ -270,7 +246,6 @@ function handlerOf(server: Partial<Server>): object | undefined {
   return server.listeners?.('request')[0];
 }
 
-/** Asks the option `mayCreate`. */
 function creationRule({ mayCreate, securityEvents }: ResolvedSessionOptions): ResponseCommitParts['mayCreate'] {
   return (
     mayCreate &&

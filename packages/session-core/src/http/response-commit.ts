@@ -16,43 +16,34 @@ import {
   type ErrorResponse,
   isDestroyed,
   ResponseHold,
-  type SharedResponseFunctions,
+  type ResponseFunctionsReplacer,
 } from './response-hold.js';
 import { VisitorToken } from './visitor-token.js';
 
 const ATTACHED = Symbol('response commit');
 
-/** A Node.js request, or a platform's request that wraps it as `raw`. */
 interface AttachedTo {
   readonly [ATTACHED]?: ResponseCommit;
   readonly raw?: unknown;
 }
 
-/** The parts of the application that the commits of all responses share. */
 export interface ResponseCommitParts extends ExtendedSessionParts {
   readonly resolver: SessionIdResolver;
-  readonly functions: SharedResponseFunctions;
+  readonly replaceIn: ResponseFunctionsReplacer;
   /** Rejects when the application refuses a new session for a request; undefined: it refuses none. */
   readonly mayCreate?: ((request: IncomingMessage) => Promise<void>) | undefined;
-  /** What binds sessions to browsers; undefined without the option `deviceBound`. */
   readonly devices?: BoundDevices | undefined;
-  /** What changes tokens by time; undefined without the option `rotateEvery`. */
   readonly tokens?: RotatingTokens | undefined;
-  /** The text of the client of a request; undefined: none is recorded. */
   readonly deviceOf?: ((request: IncomingMessage) => string) | undefined;
 }
 
 /**
- * Saves the session of a request before its response is sent, and adds the token to the response. This is the one place
- * that knows whether the headers were sent.
- *
- * A save fails in one of two ways, and is not tried again in either. SessionInterceptor calls `saveEarly()`, and the
- * error reaches the exception filters. Where it does not run, ResponseHold calls `begin()`, and sends what `replace()`
- * returns instead of the response.
+ * Saves the session of a request before its response is sent, and adds the token. A failed save is not tried again.
+ * Where SessionInterceptor calls `saveEarly()`, the error reaches the exception filters. Elsewhere ResponseHold calls
+ * `begin()`, and sends what `replace()` returns instead of the response.
  */
 export abstract class ResponseCommit implements CommitGate, SessionResponse {
   readonly session: RequestSession;
-  /** Whether the response is cut when its session ends. */
   isGuarded = false;
   readonly #hold: ResponseHold;
   #isHeld = false;
@@ -65,7 +56,6 @@ export abstract class ResponseCommit implements CommitGate, SessionResponse {
   #isSaveTaken = false;
   /** Whether the session was changed while the response waited. */
   #isChangedLate = false;
-  /** Whether the response has ended. */
   #isOver = false;
   #late: LateChanges | undefined;
   /** The error of `fail()`, and whether it has decided the response. */
@@ -77,32 +67,29 @@ export abstract class ResponseCommit implements CommitGate, SessionResponse {
   constructor(
     readonly request: IncomingMessage,
     readonly response: ServerResponse,
-    /** The parts of the application that serves the request. */
     readonly parts: ResponseCommitParts,
     found?: FoundSession,
   ) {
-    this.#hold = new ResponseHold(response, parts.functions);
+    this.#hold = new ResponseHold(response, parts.replaceIn);
     this.session = new RequestSession(parts, request, this, found ?? NOTHING);
     // Not enumerable, so that copying or printing a request does not lead to its session.
     Object.defineProperty(request, ATTACHED, { value: this, configurable: true });
     if (found) this.hold();
   }
 
-  /** The commit of a request of Node.js or of a platform. Undefined when the request is excluded. */
+  /** Undefined when the request is excluded. */
   static of(request: object): ResponseCommit | undefined {
     const { [ATTACHED]: attached, raw }: AttachedTo = request;
     // On Express, `raw` is whatever the application keeps there.
     return attached ?? (raw as AttachedTo | null | undefined)?.[ATTACHED];
   }
 
-  /** From now on, the response waits for the session to be saved. */
   hold(): void {
     if (this.#isHeld) return;
     this.#isHeld = true;
     this.#hold.waitFor(this);
   }
 
-  /** Whether the headers were sent, so that no cookie can be added. */
   get headersSent(): boolean {
     return this.#headers === 'sent';
   }
@@ -111,17 +98,14 @@ export abstract class ResponseCommit implements CommitGate, SessionResponse {
     return this.#isWaiting;
   }
 
-  /** Whether the client disconnected before the application ended the response. */
   get isAborted(): boolean {
     return isDestroyed(this.response) && !this.response.writableEnded;
   }
 
-  /** How long a client keeps the token of a remembered session, in seconds; undefined when none is remembered. */
   get rememberedFor(): number | undefined {
     return this.parts.resolver.maxAge({ isRemembered: true });
   }
 
-  /** Asks whether a new session may be stored; undefined: no session is refused. */
   get mayCreate(): (() => Promise<void>) | undefined {
     const { mayCreate } = this.parts;
     const { refusal } = this.session;
@@ -129,7 +113,6 @@ export abstract class ResponseCommit implements CommitGate, SessionResponse {
     return mayCreate && (() => mayCreate(this.request));
   }
 
-  /** The text of the client that gets the response. */
   device(): string | undefined {
     return this.parts.deviceOf?.(this.request);
   }
@@ -139,12 +122,10 @@ export abstract class ResponseCommit implements CommitGate, SessionResponse {
     return (this.#visitor ??= new VisitorToken(this, this.parts.resolver));
   }
 
-  /** The one that the browser has, or gets with this response. */
   get visitorToken(): string | undefined {
     return this.visitor.known?.toString('base64url');
   }
 
-  /** Called at each change of the session. */
   noteChange(): void {
     if (this.headersSent) this.#lateChanges.note();
     else this.#isChangedLate ||= this.hasBegun;
@@ -163,9 +144,8 @@ export abstract class ResponseCommit implements CommitGate, SessionResponse {
   }
 
   /**
-   * Call it when the handler has finished: saves what changed before the response begins; undefined when there is
-   * nothing to do. Resolves, although the save failed, when the response began in the meantime: it waits for the same
-   * save and reports the failure.
+   * Call it when the handler has finished; undefined when there is nothing to save. Resolves, although the save failed,
+   * when the response began in the meantime: that waits for the same save and reports the failure.
    */
   saveEarly(): Promise<void> | undefined {
     if (this.#headers !== 'open') return undefined;
@@ -192,25 +172,23 @@ export abstract class ResponseCommit implements CommitGate, SessionResponse {
     return true;
   }
 
-  /** Begins the save, or the touch that sends the cookie again, that the headers wait for; undefined without one. */
   protected abstract saveSession(): Promise<void> | undefined;
 
-  /** Adds the headers of the session, by `sendToken()` and others. */
   protected abstract addHeaders(): void;
 
   /** Sends the client a token; without one, and when the session was deleted, makes it forget the one that it has. */
   protected sendToken(token: SessionToken | undefined, isDeleted: boolean): void {
     const { request, response, session } = this;
     const { resolver, extension } = this.parts;
-    const { foreign } = session;
+    const { foreign, loaded } = session.found;
     let resolved: unknown;
     try {
       // A cookie that is sent again depends on the presented one, even when the session was not used.
       if (session.isUsed || token) for (const header of resolver.headers) appendVary(response, header);
       if (token && extension.withholds?.(request)) return;
       // Not where the token of this library could not be sent: the client would have none.
-      if (foreign && (token || isDeleted || !foreign.wasFound)) {
-        foreign.session.expire(response);
+      if (foreign && (token || isDeleted || !loaded)) {
+        foreign.expire(response);
         forbidStoring(response);
       }
       if (token) resolved = resolver.send(request, response, token, session.client);
@@ -223,17 +201,14 @@ export abstract class ResponseCommit implements CommitGate, SessionResponse {
     if (resolved instanceof Promise) resolved.catch(reportResolver);
   }
 
-  /** Runs an action that adds headers, right before the response is sent. */
   onHeaders(action: () => void): void {
     (this.#headerActions ??= []).push(action);
   }
 
-  /** Runs an action once the headers were sent, and the session is stored. */
   onPassed(action: () => unknown): void {
     (this.#passedActions ??= []).push(action);
   }
 
-  /** The save, or the touch that sends the cookie again, that the headers wait for; undefined when there is none. */
   begin(): Promise<void> | undefined {
     if (this.#headers === 'open') this.#headers = 'begun';
     const work = this.#finish();
@@ -266,7 +241,6 @@ export abstract class ResponseCommit implements CommitGate, SessionResponse {
     return (this.#late ??= new LateChanges(this.session, this.#isOver));
   }
 
-  /** Calls a listener when the response has ended, or the client has disconnected. */
   whenClosed(listener: () => void): void {
     const { response } = this;
     // Node.js warns of more than ten listeners, and a pipeline() into a response takes most of them: ours comes on top.
@@ -289,10 +263,7 @@ export abstract class ResponseCommit implements CommitGate, SessionResponse {
     return { status, json: JSON.stringify({ statusCode: status, message: 'Internal server error' }) };
   }
 
-  /**
-   * What another package does before the response: when it resolves, there may be more of it. Rejects with what that
-   * throws, as a save does; undefined when there is nothing to wait for.
-   */
+  /** What is to be done before the response: when it resolves, there may be more of it. Rejects as a save does. */
   #prepare(): Promise<unknown> | undefined {
     this.#isWaitingEarly = false;
     try {
@@ -315,13 +286,9 @@ export abstract class ResponseCommit implements CommitGate, SessionResponse {
   }
 }
 
-/** Of a request that presents no token. */
 const NOTHING: FoundSession = {};
 
-/**
- * As the exception filter of Nest answers it; undefined for an error of the application that cannot be sent. Nothing
- * could catch what it throws here, so it would end the process.
- */
+/** Undefined for an error that cannot be sent: what it throws here would end the process. */
 function responseOf(error: HttpException): ErrorResponse | undefined {
   try {
     const [status, response] = [error.getStatus(), error.getResponse()];

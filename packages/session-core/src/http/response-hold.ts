@@ -2,9 +2,7 @@ import type { ServerResponse } from 'node:http';
 import { logger } from '../logging/session.logger.js';
 import { applyHeaders, dropResponseHeaders, type HeadersArgument } from '../resolvers/response-headers.js';
 
-/** The work that a response waits for, and the headers that the work adds. */
 export interface CommitGate {
-  /** Whether `passed()` was called. */
   readonly headersSent: boolean;
   /** The work that must be done before the headers are sent; undefined when there is none. Never throws. */
   begin(): Promise<void> | undefined;
@@ -13,9 +11,7 @@ export interface CommitGate {
    * both when Node.js refuses the application's response.
    */
   complete(): void;
-  /** The headers were sent. */
   passed(): void;
-  /** The response that replaces the application's response when the work failed. */
   replace(error: unknown): ErrorResponse;
 }
 
@@ -28,55 +24,39 @@ export interface ErrorResponse {
 /** The functions of a Node.js response that send something. Everything that a platform sends goes through them. */
 type ResponseFunctions = Pick<ServerResponse, 'writeHead' | 'write' | 'end' | 'flushHeaders'>;
 
+/** Takes the calls of a response. */
+export type ResponseFunctionsReplacer = (response: ServerResponse, hold: ResponseHold) => void;
+
 /**
- * Functions that replace those of Node.js responses. All responses of an application share them, because V8 cannot
- * optimize responses that each have their own. Each application has its own, so that one may contain another.
+ * Replaces functions of Node.js responses. All responses of an application share them, because V8 cannot optimize
+ * responses that each have their own. Each application has its own, so that one may contain another. It cannot be
+ * undone: middleware that wraps the response later, such as compression, goes on calling these.
  */
-export class SharedResponseFunctions {
-  readonly #functions: ResponseFunctions & { readonly writeHeader: ServerResponse['writeHead'] };
-  readonly #calls: symbol;
-
-  constructor() {
-    const calls = Symbol('response calls');
-    type Response = { readonly [calls]: ResponseHold };
-    this.#calls = calls;
-    function writeHead(this: Response, ...args: unknown[]): ServerResponse {
-      return this[calls].writeHead(args);
-    }
-    this.#functions = {
-      writeHead,
-      // Its old name in Node.js.
-      writeHeader: writeHead,
-      write(this: Response, ...args: unknown[]): boolean {
-        return this[calls].write(args);
-      },
-      end(this: Response, ...args: unknown[]): ServerResponse {
-        return this[calls].end(args);
-      },
-      flushHeaders(this: Response): void {
-        this[calls].flushHeaders();
-      },
-    };
+export function sharedResponseFunctions(): ResponseFunctionsReplacer {
+  const calls = Symbol('response calls');
+  type Response = { readonly [calls]: ResponseHold };
+  function writeHead(this: Response, ...args: unknown[]): ServerResponse {
+    return this[calls].writeHead(args);
   }
-
-  /**
-   * Replaces the functions of a response. It cannot be undone: middleware that wraps the response later, such as
-   * compression, calls these functions until the end.
-   */
-  replaceIn(response: ServerResponse, hold: ResponseHold): void {
-    const { writeHead, writeHeader, write, end, flushHeaders } = this.#functions;
-    // Assigned one by one, because Object.assign() is slower.
-    const replaced = response as ResponseFunctions as ResponseFunctions & {
-      writeHeader: unknown;
-      [calls: symbol]: unknown;
-    };
+  function write(this: Response, ...args: unknown[]): boolean {
+    return this[calls].write(args);
+  }
+  function end(this: Response, ...args: unknown[]): ServerResponse {
+    return this[calls].end(args);
+  }
+  function flushHeaders(this: Response): void {
+    this[calls].flushHeaders();
+  }
+  return (response, hold) => {
+    // Assigned one by one, because Object.assign() is slower. `writeHeader` is an old name in Node.js.
+    const replaced = response as unknown as Record<string | symbol, unknown>;
     replaced.writeHead = writeHead;
-    replaced.writeHeader = writeHeader;
+    replaced.writeHeader = writeHead;
     replaced.write = write;
     replaced.end = end;
     replaced.flushHeaders = flushHeaders;
-    replaced[this.#calls] = hold;
-  }
+    replaced[calls] = hold;
+  };
 }
 
 interface HeldCall {
@@ -106,12 +86,11 @@ export class ResponseHold {
   readonly #calls: HeldCall[] = [];
   #heldBytes = 0;
 
-  /** The response passes until it gets a gate. */
-  constructor(response: ServerResponse, functions: SharedResponseFunctions) {
+  constructor(response: ServerResponse, replaceIn: ResponseFunctionsReplacer) {
     this.#response = response;
     const { writeHead, write, end, flushHeaders } = response;
     this.#original = { writeHead, write, end, flushHeaders };
-    functions.replaceIn(response, this);
+    replaceIn(response, this);
   }
 
   /**
@@ -309,7 +288,6 @@ export class ResponseHold {
     this.#original.end.call(response, response.req.method === 'HEAD' ? undefined : body, 'utf8');
   }
 
-  /** Sets what was given to `writeHead()`, because headers given there would replace ours. */
   #takeHead([status, ...rest]: unknown[]): void {
     const [reason, headers] = typeof rest[0] === 'string' ? rest : [undefined, rest[0] ?? rest[1]];
     if (headers) applyHeaders(this.#response, headers as HeadersArgument);
@@ -339,7 +317,6 @@ function shadow(target: object, properties: PropertyDescriptorMap): () => void {
   };
 }
 
-/** Gives an object its own property back, or none. */
 function put(target: object, name: string, property: PropertyDescriptor | undefined): void {
   if (property) Object.defineProperty(target, name, property);
   else Reflect.deleteProperty(target, name);
@@ -351,7 +328,6 @@ function refuseHeaders(this: ServerResponse): never {
   throw Object.assign(error, { code });
 }
 
-/** As Node.js says it. */
 function afterEnd(): Error {
   return Object.assign(new Error('write after end'), { code: 'ERR_STREAM_WRITE_AFTER_END' });
 }

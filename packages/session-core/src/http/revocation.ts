@@ -6,7 +6,6 @@ import { guardsOf, hasForeignGuard } from './handler-metadata.js';
 import type { GuardedConnections } from './open-connections.js';
 import type { RequestSession } from './request-session.js';
 
-/** The key under which the decorators mark a handler or its class. */
 export const AUTHENTICATION = Symbol('AUTHENTICATION');
 
 /** The oldest sign-in that a handler accepts: `maxAge` is in milliseconds. Null if it requires no sign-in. */
@@ -14,7 +13,6 @@ export type AuthenticationRule = { readonly maxAge: number } | null;
 
 export const PUBLIC = null;
 
-/** Accepts a sign-in of any age. */
 export const SIGNED_IN = { maxAge: Infinity } as const;
 
 /**
@@ -24,7 +22,6 @@ export const SIGNED_IN = { maxAge: Infinity } as const;
  * with one that the guard itself has made; AuthenticatedGuard sees to that itself.
  */
 export class RevocationGuard implements CanActivate {
-  /** By controller and handler, whether the application guards it. */
   readonly #guarded = new WeakMap<object, WeakMap<object, boolean>>();
 
   /** `isEverythingGuarded`: whether a global guard is the application's. */

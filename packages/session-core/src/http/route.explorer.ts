@@ -17,11 +17,11 @@ type InstanceWrapper = ReturnType<DiscoveryService['getProviders']>[number];
 type Module = NonNullable<ReturnType<ModulesContainer['get']>>;
 
 interface NamedHandler extends Handler {
-  /** The name of the method in the class. */
   readonly name: string;
+  readonly wrapper: InstanceWrapper;
+  readonly isOfController: boolean;
 }
 
-/** The options of a GraphQL module, as far as they are used here. */
 interface GraphqlOptions {
   readonly include?: readonly unknown[];
   readonly fieldResolverEnhancers?: readonly string[];
@@ -35,61 +35,41 @@ export class RouteExplorer {
     @Inject(MetadataScanner) private readonly scanner: MetadataScanner,
   ) {}
 
-  /**
-   * Whether anything injects a service that knows the current request. Middleware classes count once `configure()` of
-   * all modules has run.
-   */
+  /** Middleware classes count once `configure()` of all modules has run. */
   get injectsContext(): boolean {
     return [...this.#wrappers()].some((wrapper) => dependenciesOf(wrapper).some(({ token }) => isContext(token)));
   }
 
-  /** Whether a class or a method of the application has metadata under a key. */
   has(key: symbol): boolean {
-    return [...this.#wrappers()].some(({ metatype, isFactory }) => {
-      if (!metatype || isFactory) return false;
-      const methods = this.#methodsOf(metatype as Type).map(({ method }) => method);
-      return [metatype, ...methods].some((each) => Reflect.hasMetadata(key, each));
+    return [...this.#wrappers()].some((wrapper) => {
+      const targets = wrapper.isFactory
+        ? []
+        : [wrapper.metatype, ...this.#handlersOf(wrapper).map(({ method }) => method)];
+      return targets.some((each) => each && Reflect.hasMetadata(key, each));
     });
   }
 
   /**
-   * The handlers that need an interceptor of their own to save the session: resolvers, and routes whose response Nest
-   * does not send behind their interceptors, or with `isSavedByNest` false all routes. Of these, the ones that can get
-   * the session of their request: by a decorator for it, by the request, by any decorator of the application, because
-   * that gets the request, as part of a request-scoped controller, which may inject it, or from a service that knows
-   * the current request. And all routes that redirect or render: guards and middleware may have changed the session, as
-   * a login by Passport does.
+   * The handlers that need an interceptor of their own: resolvers, and routes whose response Nest does not send behind
+   * their interceptors, or with `isSavedByNest` false all. Of these, those that can get the session, and all that
+   * redirect or render: guards and middleware may have changed the session, as a login by Passport does.
    */
   handlersToIntercept(isSavedByNest: boolean): Handler[] {
     const { injectsContext } = this;
     const isLeftToNest = (handler: NamedHandler) =>
       isSavedByNest && !isIntercepted(handler) && !isSentOtherwise(handler, handler.name);
-    const ofWrapper = (wrapper: InstanceWrapper, isHandler: (handler: NamedHandler) => boolean) =>
-      this.#handlersOf(wrapper)
-        .filter(isHandler)
-        .filter(
-          ({ controller, method, name }) =>
-            injectsContext ||
-            !wrapper.isDependencyTreeStatic() ||
-            takesRequest(controller, name) ||
-            isRedirectedOrRendered(method),
-        );
-    return [...this.modules.values()].flatMap(({ controllers, providers }) => [
-      ...[...controllers.values()].flatMap((wrapper) =>
-        ofWrapper(wrapper, (handler) => isRoute(handler.method) && !isLeftToNest(handler)),
-      ),
-      ...[...providers.values()].flatMap((wrapper) => ofWrapper(wrapper, ({ method }) => isRootResolver(method))),
-    ]);
+    return this.#handlers().filter((handler) => {
+      const { wrapper, controller, method, name } = handler;
+      const isSavedHere = handler.isOfController ? isRoute(method) && !isLeftToNest(handler) : isRootResolver(method);
+      const canChange = () => injectsContext || !wrapper.isDependencyTreeStatic() || takesRequest(controller, name);
+      return isSavedHere && (canChange() || isRedirectedOrRendered(method));
+    });
   }
 
   /** The routes and resolvers that have interceptors of the application by decorators; with `isEach`, all of them. */
   interceptedHandlers(isEach: boolean): Handler[] {
-    return [...this.modules.values()].flatMap(({ controllers, providers }) =>
-      [...controllers.values(), ...providers.values()]
-        .flatMap((wrapper) => this.#handlersOf(wrapper))
-        .filter(({ method }) => isRoute(method) || isRootResolver(method))
-        .filter((handler) => isEach || isIntercepted(handler)),
-    );
+    const handlers = this.#handlers().filter(({ method }) => isRoute(method) || isRootResolver(method));
+    return handlers.filter((handler) => isEach || isIntercepted(handler));
   }
 
   /** The resolvers of fields for which GraphQL calls no guards: all of them, unless the application wants that. */
@@ -101,14 +81,10 @@ export class RouteExplorer {
         for (const served of this.#servedBy(options)) unguarded.add(served);
       }
     }
-    return [...unguarded].flatMap(({ providers }) =>
-      [...providers.values()].flatMap(({ metatype, isFactory }) => {
-        if (!metatype || isFactory) return [];
-        const controller = metatype as Type;
-        const fields = this.#methodsOf(controller).filter(({ method }) => isFieldResolver(controller, method));
-        return fields.map(({ method }) => ({ controller, method }));
-      }),
+    const handlers = [...unguarded].flatMap(({ providers }) =>
+      [...providers.values()].flatMap((each) => this.#handlersOf(each)),
     );
+    return handlers.filter(({ controller, method }) => isFieldResolver(controller, method));
   }
 
   /** The modules whose resolvers a GraphQL module serves: those that it includes, and what they import, or else all. */
@@ -121,22 +97,25 @@ export class RouteExplorer {
     return served;
   }
 
-  #handlersOf(wrapper: InstanceWrapper): NamedHandler[] {
-    if (!wrapper.metatype || wrapper.isFactory) return [];
-    const controller = wrapper.metatype as Type;
-    return this.#methodsOf(controller).map(({ name, method }) => ({ controller, name, method }));
+  #handlers(): NamedHandler[] {
+    return [...this.modules.values()].flatMap(({ controllers, providers }) => [
+      ...[...controllers.values()].flatMap((each) => this.#handlersOf(each, true)),
+      ...[...providers.values()].flatMap((each) => this.#handlersOf(each)),
+    ]);
   }
 
-  /** Everything that Nest has constructed, or constructs for each request. */
+  #handlersOf(wrapper: InstanceWrapper, isOfController = false): NamedHandler[] {
+    const controller = wrapper.metatype as Type | undefined;
+    const methods = wrapper.isFactory ? undefined : (controller?.prototype as Record<string, object> | undefined);
+    if (!controller || !methods) return [];
+    const names = this.scanner.getAllMethodNames(methods);
+    return names.map((name) => ({ wrapper, isOfController, controller, name, method: methods[name]! }));
+  }
+
   *#wrappers(): Iterable<InstanceWrapper> {
     for (const { controllers, providers, injectables, middlewares } of this.modules.values()) {
       for (const each of [controllers, providers, injectables, middlewares]) yield* each.values();
     }
-  }
-
-  #methodsOf({ prototype }: Type): { readonly name: string; readonly method: object }[] {
-    const methods = prototype as Record<string, object> | undefined;
-    return methods ? this.scanner.getAllMethodNames(methods).map((name) => ({ name, method: methods[name]! })) : [];
   }
 }
 
@@ -145,7 +124,6 @@ function isRootResolver(method: object): boolean {
   return ROOT_TYPES.has(Reflect.getMetadata(RESOLVER_TYPE, method));
 }
 
-/** Whether a method resolves a field, or a reference of a federation. */
 function isFieldResolver(controller: Type, method: object): boolean {
   const type: unknown = Reflect.getMetadata(RESOLVER_TYPE, method) ?? Reflect.getMetadata(RESOLVER_TYPE, controller);
   return FIELD_MARKS.some((key) => Reflect.hasMetadata(key, method)) && !ROOT_TYPES.has(type);

@@ -11,7 +11,6 @@ import { sessionProperty } from './session-property.js';
 export class RequestServer {
   /** Undefined until the module of the store is constructed. */
   #store: Pick<RequestSessions, 'loader' | 'parts' | 'exclusion' | 'endpoints'> | undefined;
-  /** Whether a touch need not wait until the route is known. */
   #touchesAtOnce = false;
 
   constructor(private readonly sessions: RequestSessions) {}
@@ -56,9 +55,7 @@ export class RequestServer {
   }
 }
 
-/** A request and its response, whose first byte waits until the session is saved. */
 export class ServedRequest extends ResponseCommit {
-  /** Before the first byte: saves what changed, or sends a touch that is due. */
   protected override saveSession(): Promise<void> | undefined {
     const { session, parts } = this;
     session.sendAgainIfRenewed(parts.resolver);
@@ -70,7 +67,6 @@ export class ServedRequest extends ResponseCommit {
     return undefined;
   }
 
-  /** With the headers: sends the token, and tells caches what the response depends on. */
   protected override addHeaders(): void {
     const { session, response, parts } = this;
     const { tokenToSend, isUsed } = session;

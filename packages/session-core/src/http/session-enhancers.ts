@@ -11,19 +11,16 @@ import { SessionRouteGuard } from './session-route.guard.js';
 import { saveBeforeNestAnswers, SessionInterceptor } from './session.interceptor.js';
 import { SessionScope } from './session.scope.js';
 
-// One of each for all applications of the process, because they share the classes of controllers, which refer to them.
 const interceptor = new SessionInterceptor();
 const revocation = new RevocationInterceptor();
 const warnings = new WarnOnce();
 
-/** Puts the guard, the interceptor and the current request of sessions where the application needs them. */
 @Injectable()
 export class SessionEnhancers implements OnModuleInit {
   #isServing = false;
 
   constructor(
     @Inject(RouteExplorer) private readonly routes: RouteExplorer,
-    @Inject(SessionRouteGuard) private readonly guard: SessionRouteGuard,
     @Inject(SessionScope) private readonly scope: SessionScope,
     @Inject(GuardedConnections) private readonly connections: GuardedConnections,
     // Optional, because it is undocumented that Nest provides it in every module.
@@ -31,10 +28,9 @@ export class SessionEnhancers implements OnModuleInit {
   ) {}
 
   /**
-   * Puts guards and the interceptor that saves before those of the application. To be called in
-   * `NestModule.configure()`, where all global guards and interceptors are known and no route is registered yet. Nest
-   * serves routes without an interceptor faster: ours are only where the application has some anyway, and the one that
-   * saves also where Nest does not send what the handler returns.
+   * Call it in `NestModule.configure()`, where all global guards and interceptors are known and no route is registered.
+   * Nest serves routes without an interceptor faster: ours are only where the application has some anyway, and the one
+   * that saves also where Nest does not send what the handler returns.
    */
   async install(): Promise<void> {
     this.#isServing = true;
@@ -47,7 +43,7 @@ export class SessionEnhancers implements OnModuleInit {
     if (isIntercepted) config?.useGlobalInterceptors(revocation);
     const guards: CanActivate[] = [new RevocationGuard(this.connections, this.#hasForeignGuard)];
     const marks = [KEEP_SESSION_IDLE, SESSION_OUTAGE_POLICY, DEVICE_BOUND];
-    if (marks.some((mark) => this.routes.has(mark))) guards.unshift(this.guard);
+    if (marks.some((mark) => this.routes.has(mark))) guards.unshift(new SessionRouteGuard());
     if (config)
       putBefore(
         () => config.getGlobalGuards(),

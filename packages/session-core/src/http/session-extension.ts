@@ -26,9 +26,7 @@ export class SessionExtension {
   beforeResponse?: ((session: RequestSession) => Promise<unknown> | undefined) | undefined;
   /** Called when all headers but those of the session are set. Must not throw. */
   beforeHeaders?: ((session: RequestSession, response: ServerResponse) => void) | undefined;
-  /** Whether the application has listed sessions by `Sessions`. */
   listsSessions = false;
-  /** Finds sessions that another library keeps. */
   takeover?: SessionTakeover | undefined;
   /**
    * Called when this instance learns of `endEverySession()`: what has ended is not found any more, and its events
@@ -39,7 +37,6 @@ export class SessionExtension {
   onOperation?: ((request: IncomingMessage) => void) | undefined;
 }
 
-/** The parts of the application that all of its requests share, with what another package of this library adds. */
 export interface ExtendedSessionParts extends RequestSessionParts {
   readonly extension: SessionExtension;
 }

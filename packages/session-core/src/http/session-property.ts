@@ -6,9 +6,8 @@ import type { Session } from '../session/session.js';
 import { ResponseCommit, type ResponseCommitParts } from './response-commit.js';
 
 /**
- * The type of a request of Express, Fastify or Node.js that has a session of this library:
- * `@Req() request: RequestWithSession<Request>`. What other packages declare as the type of its `session`, such as
- * `@types/express-session`, does not matter. In a request that the option `exclude` excludes, there is no session.
+ * The type of a request with a session of this library: `@Req() request: RequestWithSession<Request>`, whatever other
+ * packages declare as the type of its `session`. An excluded request has none.
  */
 export type RequestWithSession<R extends object = IncomingMessage> = Omit<R, 'session'> & { readonly session: Session };
 
@@ -24,7 +23,6 @@ export const sessionProperty = {
   set: assignSession,
 };
 
-/** The applications that were told of an assignment. */
 const told = new WeakSet<ResponseCommitParts>();
 
 /**

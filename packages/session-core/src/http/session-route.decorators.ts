@@ -1,6 +1,5 @@
 import { SetMetadata } from '@nestjs/common';
 
-/** The key under which `@KeepSessionIdle()` marks a handler or its class. */
 export const KEEP_SESSION_IDLE = Symbol('KEEP_SESSION_IDLE');
 
 /**

@@ -1,16 +1,12 @@
-import { type CanActivate, type ExecutionContext, Inject, Injectable } from '@nestjs/common';
+import type { CanActivate, ExecutionContext } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import { DEVICE_BOUND } from '../device/device-bound.guard.js';
 import { callOf } from './call.js';
 import { KEEP_SESSION_IDLE, SESSION_OUTAGE_POLICY, type SessionOutagePolicy } from './session-route.decorators.js';
 
-/**
- * Applies the decorators of a route, and sends a touch that is due, as soon as the route is known: before the guards,
- * interceptors, pipes and handlers of the application.
- */
-@Injectable()
+/** Applies the decorators of a route as soon as it is known: before what the application has. */
 export class SessionRouteGuard implements CanActivate {
-  constructor(@Inject(Reflector) private readonly reflector: Reflector) {}
+  readonly #reflector = new Reflector();
 
   canActivate(context: ExecutionContext): boolean {
     const { kind, commit } = callOf(context);
@@ -19,12 +15,12 @@ export class SessionRouteGuard implements CanActivate {
     const route = [context.getHandler(), context.getClass()];
     // The resolvers of a GraphQL request share its session: one that is open to all would open it to the others.
     const mayAdmit = kind === 'http' && session.refusal;
-    if (mayAdmit && this.reflector.getAllAndOverride<boolean | undefined>(DEVICE_BOUND, route) === false)
+    if (mayAdmit && this.#reflector.getAllAndOverride<boolean | undefined>(DEVICE_BOUND, route) === false)
       session.admit();
-    if (this.reflector.getAllAndOverride<boolean | undefined>(KEEP_SESSION_IDLE, route)) session.keepIdle();
+    if (this.#reflector.getAllAndOverride<boolean | undefined>(KEEP_SESSION_IDLE, route)) session.keepIdle();
     session.touch?.sendEarly();
     if (session.isUnavailable) {
-      const policy = this.reflector.getAllAndOverride<SessionOutagePolicy | undefined>(SESSION_OUTAGE_POLICY, route);
+      const policy = this.#reflector.getAllAndOverride<SessionOutagePolicy | undefined>(SESSION_OUTAGE_POLICY, route);
       session.applyOutagePolicy(policy ?? 'on-use');
     }
     return true;

@@ -3,7 +3,6 @@ import { type SessionRepository, storeCallsOf } from '../repository/session.repo
 import type { SessionToken } from '../session/session-token.js';
 import type { Session } from '../session/session.js';
 
-/** Finds the sessions that another library keeps, and moves each of them to the store at its first use. */
 export interface SessionTakeover {
   /** What a request presents of the other library, in its order; empty when it presents nothing valid. Never throws. */
   find(request: IncomingMessage): readonly ForeignSession[];
@@ -11,7 +10,6 @@ export interface SessionTakeover {
   named(id: string, of?: string): NamedForeignSession;
 }
 
-/** A session of another library, as a request presents it. */
 export interface ForeignSession {
   /** The token of the session once it is moved: always the same, so that parallel requests meet in one session. */
   readonly token: SessionToken;
@@ -31,16 +29,12 @@ export interface ForeignSession {
   expire(response: ServerResponse): void;
 }
 
-/** A session of another library, as code of the application names it. */
 export interface NamedForeignSession extends Pick<ForeignSession, 'token' | 'end'> {
   /** Tells the application that neither library has the session under this name. */
   reportUnknown(): void;
 }
 
-/**
- * Moves a session of another library to an id of this one, also when `existing` was moved before: the process may have
- * ended before the other library lost it. @throws SessionStoreError when the store failed
- */
+/** Also where `existing` was moved before: the process may have ended before the other library lost it. */
 export async function moveForeign(
   repository: SessionRepository,
   foreign: Pick<ForeignSession, 'move'>,
@@ -51,10 +45,7 @@ export async function moveForeign(
   return existing ?? repository.findById(id);
 }
 
-/**
- * Ends a session of another library there; otherwise the next request would open it. Resolves to whether there was one.
- * @throws SessionStoreError when the store failed
- */
+/** Otherwise the next request would open it. Resolves to whether there was one. */
 export function endForeign(
   repository: SessionRepository,
   foreign: Pick<ForeignSession, 'end'>,

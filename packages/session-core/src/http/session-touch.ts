@@ -16,15 +16,11 @@ type Options = Pick<ResolvedSessionOptions, 'timeout' | 'touchInterval'>;
 /** Why renewals by a store fail, until one succeeds: a session that is not renewed asks for it with each request. */
 const failures = new WeakMap<SessionRepository, FailureReasons>();
 
-/**
- * Milliseconds after which a session has to be renewed because it was last renewed `touchInterval` ago; 0 or less when
- * that is due. Undefined for one that never expires, and that only saves renew.
- */
+/** Milliseconds until a renewal is due, 0 or less when it is; undefined for a session that never expires. */
 export function touchDueIn({ idleTime, maxInactiveInterval }: TrackedSession, options: Options): number | undefined {
   return idleTime === undefined ? undefined : touchIntervalOf(maxInactiveInterval, options) - idleTime;
 }
 
-/** Whether a session was last renewed `touchInterval` ago, or earlier. */
 export function isTouchDue(session: TrackedSession, options: Options): boolean {
   const dueIn = touchDueIn(session, options);
   return dueIn !== undefined && dueIn <= 0;
@@ -36,10 +32,7 @@ function touchIntervalOf(maxInactiveInterval: number, { timeout, touchInterval }
   return isShorter ? Math.min(touchInterval, (maxInactiveInterval * 1000) / TOUCHES_PER_TIMEOUT) : touchInterval;
 }
 
-/**
- * The touch that a request may owe its session: at most one, and only when it is due. SessionMiddleware sends it after
- * the load, SessionRouteGuard when the route decides, and ResponseCommit where neither did; a save renews as well.
- */
+/** Sent after the load, by SessionRouteGuard when the route decides, or before the headers. A save renews as well. */
 export class SessionTouch {
   #touch: (() => Promise<TouchOutcome | 'failed'>) | undefined;
   #sent: Promise<TouchOutcome | 'failed'> | undefined;
@@ -58,10 +51,7 @@ export class SessionTouch {
     this.#touch = touch;
   }
 
-  /**
-   * A touch that is due. If it `isNeeded` to send the token, it is sent even when the request does not count as an
-   * access. It never rejects, because a request must not fail when its touch does.
-   */
+  /** With `isNeeded`, sent even when the request is no access. Never rejects: a request must not fail with it. */
   static of(
     repository: SessionRepository,
     session: TrackedSession,
@@ -94,7 +84,6 @@ export class SessionTouch {
     return this.#outcome === 'touched';
   }
 
-  /** Touches the session if that is due and was not done yet. */
   send(): Promise<TouchOutcome | 'failed'> | undefined {
     this.#sent ??= this.#touch?.().then((outcome) => (this.#outcome = outcome));
     return this.#sent;
@@ -119,7 +108,6 @@ function reportFailure(repository: SessionRepository, session: TrackedSession, e
   logger.warn(`The idle timeout of session ${session.shownId} was not renewed: ${reason}`);
 }
 
-/** How long the client of a session keeps its token. */
 export function cookieLifetimeOf(session: TrackedSession | undefined): Pick<SessionClient, 'isRemembered' | 'maxAge'> {
   const maxAge = session?.peekAttribute(COOKIE_MAX_AGE_ATTRIBUTE);
   return {

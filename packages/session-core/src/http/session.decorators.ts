@@ -6,23 +6,17 @@ import { SessionMiddleware } from './session.middleware.js';
 
 type Pipe = Type<PipeTransform> | PipeTransform;
 
-/**
- * A session. It keeps your changes in memory and saves them together before the response is sent. It saves an object
- * that you read and change in place as well. It writes only attributes that changed. After `invalidate()`, reads give
- * undefined and changes throw a `SessionStateError`.
- */
+/** A session. Your changes stay in memory, and are saved together before the response is sent. */
 export type Session = SessionType;
 
 /**
  * Gives a handler of HTTP, a resolver of GraphQL or a message handler of a gateway the session of its request:
- * - the session that its token opened, or else a new one, which is stored, and its cookie sent, only once an attribute
- *   is set;
+ * - the session that its token opened, or else a new one, stored, with its cookie, only once an attribute is set;
  * - undefined in a request that the option `exclude` excludes;
- * - while the store is down, what `@SessionOutagePolicy` says: by default the parameter throws, which is a 503
- *   response.
+ * - while the store is down, what `@SessionOutagePolicy` says: by default, a 503 response.
  *
- * It is `request.session`, whose rule is `RequestSession.session`. Over an open connection, such as a WebSocket, it is
- * loaded for each message; it cannot be started there, and its id cannot be changed.
+ * Over an open connection, such as a WebSocket, it is loaded for each message, and cannot be started, nor get another
+ * id.
  * @throws SessionStateError where no session can be, as in a message handler of a microservice
  */
 export const Session = (): ParameterDecorator => (target, method, index) => {
@@ -36,10 +30,7 @@ const giveSession = createParamDecorator((_: unknown, context: ExecutionContext)
   readSessionOfCall(context, (session) => session),
 )();
 
-/**
- * Hides the recorded type of a session, which is the decorator: they share their name. Pipes that construct the type of
- * each parameter would construct that.
- */
+/** Hides the recorded type, which is the decorator, because they share their name: pipes would construct it. */
 function hideType(target: object, method: string | symbol | undefined, index: number): void {
   const types = method && (Reflect.getOwnMetadata(PARAMETER_TYPES, target, method) as unknown[] | undefined);
   if (types) Reflect.defineMetadata(PARAMETER_TYPES, types.with(index, Object), target, method);
@@ -58,10 +49,7 @@ export const SessionAttribute: (name: SessionAttributeName, ...pipes: Pipe[]) =>
     readSessionOfCall(context, (session) => session?.getAttribute(name)),
   );
 
-/**
- * Calls `read` with the session of a call; with undefined when its request is excluded.
- * @throws SessionStateError where there can be no session
- */
+/** `read` gets undefined when the request is excluded. @throws SessionStateError where there can be no session */
 function readSessionOfCall<T>(
   context: ExecutionContext,
   read: (session: SessionType | undefined) => T,
@@ -82,7 +70,6 @@ function ofRequest({ request, commit }: Call): SessionType | undefined {
   return session;
 }
 
-/** The error of a decorator that needs sessions. */
 export const SESSION_MODULE_MISSING =
   'There are no sessions in this application: add SessionModule.forRoot() to the imports of the root module';
 

@@ -9,12 +9,10 @@ import type { SessionScope } from './session.scope.js';
 
 /**
  * Saves the session when the handler has finished, after the last value of an Observable, so that a failed save reaches
- * the exception filters like any other error. Where it does not run (guards, 404s, `@Res()`, filters), the session is
- * saved before the first byte is sent. Once the response has begun, as with server-sent events, it neither saves nor
- * throws. Where several of them run for a request, the outermost saves.
+ * the exception filters. Where it does not run (guards, 404s, `@Res()`, filters), the session is saved before the first
+ * byte. Once the response has begun, it neither saves nor throws. Of several for a request, the outermost saves.
  *
- * Of GraphQL, it serves operations that came over a connection, such as the start of a subscription, and saves their
- * session: other operations are requests, whose session is saved before the response, whatever it is.
+ * Of GraphQL, it serves operations over a connection, such as the start of a subscription.
  */
 @Injectable()
 export class SessionInterceptor implements NestInterceptor {
@@ -68,10 +66,8 @@ function saveAfter(source: Observable<unknown>, commit: ResponseCommit): Observa
   );
 }
 
-/** A response of Node.js, or a platform's response that wraps it as `raw`. */
 type PlatformResponse = Partial<Pick<ServerResponse, 'req'>> & { readonly raw?: ServerResponse };
 
-/** What `saveBeforeNestAnswers()` has put into the class of Nest. */
 const saving = new WeakSet<object>();
 
 /**
@@ -101,7 +97,6 @@ export async function saveBeforeNestAnswers(): Promise<boolean> {
 const importResponseController = () =>
   import(/* webpackMode: "eager" */ '@nestjs/core/router/router-response-controller.js');
 
-/** The part of RouterResponseController that sends what a handler returns. */
 type AnswersOfNest = Pick<
   Awaited<ReturnType<typeof importResponseController>>['RouterResponseController']['prototype'],
   'apply'

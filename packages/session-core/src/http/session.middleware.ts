@@ -34,7 +34,6 @@ export class SessionMiddleware implements OnModuleInit {
     });
   }
 
-  /** Whether any application of this process has sessions. */
   static get isInstalled(): boolean {
     return isAnyInstalled;
   }

@@ -9,20 +9,15 @@ import { ResponseCommit } from './response-commit.js';
 @Injectable()
 export class SessionScope implements OnApplicationShutdown {
   readonly #storage = new AsyncLocalStorage<RequestSession>();
-  /** Whether no current request is known. */
   isLeftOut = false;
   #hasShutDown = false;
 
-  /**
-   * The session of the current request or message; undefined outside of them, and in an excluded one.
-   * @throws SessionStateError when it is left out
-   */
+  /** Undefined outside of requests and messages, and in excluded ones. @throws SessionStateError when left out */
   get current(): RequestSession | undefined {
     if (this.isLeftOut) throw new SessionStateError(LEFT_OUT);
     return this.#storage.getStore();
   }
 
-  /** The same; undefined also when it is left out. */
   get known(): RequestSession | undefined {
     return this.isLeftOut ? undefined : this.current;
   }
@@ -46,18 +41,15 @@ export class SessionScope implements OnApplicationShutdown {
     );
   }
 
-  /** Runs `callback`, and everything that it starts, on behalf of the request or message with this session. */
   run<T>(session: RequestSession, callback: () => T): T {
     return this.isLeftOut || this.#hasShutDown ? callback() : this.#storage.run(session, callback);
   }
 
-  /** Runs `next` on behalf of an HTTP request, and so what its events start. */
   serve(session: RequestSession, next: () => void): void {
     this.#bindEvents(session);
     this.run(session, next);
   }
 
-  /** From now on, no current request is known, and requests do not pay for it. */
   leaveOut(): void {
     this.isLeftOut = true;
   }

@@ -46,10 +46,8 @@ export class Sessions {
   }
 
   /**
-   * The live sessions of a principal, the latest sign-in first, in pages and without their attributes: `for await
-   * (const { id, device } of sessions.ofPrincipal(name))`. No session that is listed while you read is missing, even if
-   * it is rotated or signs in again; one that signs in meanwhile comes last, and may come under both ids.
-   * @throws SessionStoreError when the store failed
+   * The live sessions of a principal: `for await (const { id, device } of sessions.ofPrincipal(name))`. As
+   * `IndexedSessionRepository.listByIndex()` lists them. @throws SessionStoreError when the store failed
    */
   ofPrincipal(name: string): AsyncIterable<SessionInfo> {
     this.requests.parts.extension.listsSessions = true;
@@ -57,8 +55,7 @@ export class Sessions {
   }
 
   /**
-   * How many sessions a principal has. A session that has expired counts until the store has noticed that, which can
-   * take a minute.
+   * How many sessions a principal has. One that has expired counts until the store has noticed that, within a minute.
    * @throws SessionStoreError when the store failed
    */
   async count(name: string): Promise<number> {
@@ -152,7 +149,6 @@ function ofHttpRequest(held: RequestSession): Session | null {
   return held.isUnavailable || isStarted(held.existing) ? held.session : null;
 }
 
-/** Whether a session is one, and not only what something has read in a request that has none. */
 function isStarted(session: TrackedSession | undefined): boolean {
   return session !== undefined && (!session.isNew || session.isSet);
 }

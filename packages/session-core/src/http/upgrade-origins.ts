@@ -1,6 +1,4 @@
 import type { IncomingMessage } from 'node:http';
-import { Inject, Injectable, Optional } from '@nestjs/common';
-import { SESSION_OPTIONS } from '../configuration/session.module-definition.js';
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
 import { isOriginOf, mayHaveBeenChanged } from '../resolvers/proxied-request.js';
 
@@ -9,16 +7,14 @@ import { isOriginOf, mayHaveBeenChanged } from '../resolvers/proxied-request.js'
  * page opens to it, whatever the site of the page, and no rule of CORS holds: without this check, any page could act in
  * the session of its visitor.
  */
-@Injectable()
 export class UpgradeOrigins {
   readonly #listed = new Set<string>();
   readonly #isHttpsOnly: boolean;
 
-  constructor(@Optional() @Inject(SESSION_OPTIONS) options?: Pick<ResolvedSessionOptions, 'cookie'>) {
+  constructor(options?: Pick<ResolvedSessionOptions, 'cookie'>) {
     this.#isHttpsOnly = options?.cookie.secure === true;
   }
 
-  /** Allows pages of other origins, such as `https://app.example.com`. */
   allow(origins: Iterable<string>): void {
     for (const origin of origins) this.#listed.add(origin);
   }

@@ -8,17 +8,13 @@ import { assertStartable, type SessionResponse } from '../session/session-respon
 
 const BYTES = 32;
 
-/** The response in which the cookie may be set. */
 interface OpenResponse extends SessionResponse {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
   onHeaders(action: () => void): void;
 }
 
-/**
- * The CSRF token of a browser that has no session. The browser keeps it in a cookie, and the store has nothing of it.
- * It is not signed: whoever can plant a cookie could plant one that we have signed, and has no other way to guess it.
- */
+/** Not stored, and not signed: whoever can plant a cookie could plant one that we have signed, but cannot guess it. */
 export class VisitorToken {
   readonly #name: string | undefined;
   /** Cookies of other paths and domains have the same name. */
@@ -35,7 +31,6 @@ export class VisitorToken {
     this.#presented = decoded.filter((each, i) => each.length === BYTES && each.toString('base64url') === values[i]);
   }
 
-  /** The token that the browser presented, or that this response brings. */
   get known(): Buffer | undefined {
     return this.#token ?? this.#presented[0];
   }
@@ -47,10 +42,7 @@ export class VisitorToken {
     return found !== undefined;
   }
 
-  /**
-   * The known token, or a new one. Undefined when tokens of sessions are in no cookie.
-   * @throws SessionStateError when the browser has none, and the headers were sent
-   */
+  /** Undefined when tokens of sessions are in no cookie. @throws SessionStateError when a new one comes too late */
   take(): Buffer | undefined {
     if (this.known ?? this.#name === undefined) return this.known;
     assertStartable(this.at);

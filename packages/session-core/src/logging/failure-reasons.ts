@@ -8,12 +8,10 @@ const KIND_LENGTH = 40;
 export class FailureReasons {
   readonly #kinds = new Set<string>();
 
-  /** Whether the failure lasts, which it does since its first reason. */
   get isKnown(): boolean {
     return this.#kinds.size > 0;
   }
 
-  /** Notes a reason. False when the log need not tell of it any more. */
   add(error: unknown): boolean {
     const kind = kindOf(error);
     if (this.#kinds.has(kind) || this.#kinds.size >= MOST) return false;
@@ -21,7 +19,6 @@ export class FailureReasons {
     return true;
   }
 
-  /** The failure has ended. */
   clear(): void {
     this.#kinds.clear();
   }

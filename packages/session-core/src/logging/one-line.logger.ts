@@ -7,22 +7,16 @@ const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;
 // The message at the top of a stack may contain line ends, so only a line end before a frame separates lines.
 const FRAME = /\n(?= {4}at )/;
 
-/**
- * Writes every message on one line, whatever it contains. Foreign text can neither forge a log line nor send commands
- * to the terminal of a reader. Quote foreign text as well, with `JSON.stringify()` or `shownError()`.
- */
+/** Writes every message on one line, so that foreign text can neither forge a line nor send commands to a terminal. */
 export class OneLineLogger extends Logger {
-  /** Writes a line of details, for somebody who has chosen that level. */
   override verbose(message: string): void {
     super.verbose(escaped(message));
   }
 
-  /** Writes a line that needs no action. */
   override log(message: string): void {
     super.log(escaped(message));
   }
 
-  /** Writes a line that somebody should look at. */
   override warn(message: string): void {
     super.warn(escaped(message));
   }

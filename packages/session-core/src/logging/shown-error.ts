@@ -1,7 +1,6 @@
 /** What stands in a log line for a value that has no text, such as an object without a prototype. */
 const NO_TEXT = 'a value without a text';
 
-/** The text of what was thrown, which may be anything. Never throws. */
 export function textOf(thrown: unknown): string {
   try {
     return String(thrown);
@@ -10,9 +9,7 @@ export function textOf(thrown: unknown): string {
   }
 }
 
-/**
- * Formats an error for a log line. Quotes the message, because it may contain text that a client sent. Never throws.
- */
+/** Quotes the message, because it may contain text that a client sent. Never throws. */
 export function shownError(error: unknown): string {
   try {
     return shown(error);
@@ -21,7 +18,6 @@ export function shownError(error: unknown): string {
   }
 }
 
-/** Formats an error like `shownError()`, with the frames of its stack below. Never throws. */
 export function shownStack(error: unknown): string {
   try {
     return shownError(error) + framesOf(error);
@@ -30,7 +26,6 @@ export function shownStack(error: unknown): string {
   }
 }
 
-/** Returns a plain word, such as an id, unchanged, and quotes any other text. */
 export function shownText(text: string): string {
   return /^[\w.:-]+$/.test(text) ? text : JSON.stringify(text);
 }

@@ -6,7 +6,6 @@ export class WarnOnce {
 
   constructor(private readonly mostCauses = 1000) {}
 
-  /** Logs the message, unless it has warned of the cause before. */
   warn(cause: string, message: string): void {
     if (this.#warned.has(cause) || this.#warned.size >= this.mostCauses) return;
     this.#warned.add(cause);

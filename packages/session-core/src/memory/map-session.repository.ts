@@ -45,7 +45,6 @@ export interface MapSessionRepositoryOptions extends SessionRepositoryOptions {
   readonly dispatcher?: Pick<SessionEventDispatcher, 'dispatch' | 'broadcast'>;
 }
 
-/** What the memory has of a session. */
 interface MapEntry {
   id: string;
   readonly creationTime: number;
@@ -59,7 +58,6 @@ interface MapEntry {
   /** When it expires, in epoch milliseconds; Infinity for never. */
   deadline: number;
   readonly attributes: Map<string, string>;
-  /** By the name of an index, the value under which it lists the session. */
   readonly indexes: Map<string, string>;
   device: string | undefined;
 }
@@ -163,7 +161,6 @@ export class MapSessionRepository extends IndexedSessionRepository {
     return super.endListed(indexName, value, except);
   }
 
-  /** Refuses the sign-ins of this principal that have begun. */
   #revoke(principal: string): void {
     const now = performance.now();
     this.#revoked.delete(principal);
@@ -252,10 +249,7 @@ export class MapSessionRepository extends IndexedSessionRepository {
     return undefined;
   }
 
-  /**
-   * Ends the other sessions of the principal that are too many, the earliest sign-in first. False: one more is refused,
-   * and none has ended. In Redis, limit-in-one-partition.lua decides that, or limit-across-partitions.ts.
-   */
+  /** False: one more is refused. In Redis, limit-in-one-partition.lua or limit-across-partitions.ts decides it. */
   #makesRoom({ id, limit, indexes }: Pick<CreateSession, 'id' | 'limit' | 'indexes'>): boolean {
     if (!limit || indexes.get(PRINCIPAL_NAME_INDEX_NAME) !== limit.principal) return true;
     const surplus = this.#listed(PRINCIPAL_NAME_INDEX_NAME, limit.principal)
@@ -306,7 +300,6 @@ export class MapSessionRepository extends IndexedSessionRepository {
     this.#record(reason ? new SessionDeletedEvent({ ...init, reason }) : new SessionExpiredEvent(init));
   }
 
-  /** The live sessions that an index lists. */
   #listed(indexName: string, value: string): MapEntry[] {
     const now = this.#clock.now();
     return [...this.#sessions.values()].filter(
@@ -319,10 +312,7 @@ export class MapSessionRepository extends IndexedSessionRepository {
     return session && session.deadline > this.#clock.now() ? session : undefined;
   }
 
-  /**
-   * The current id of a session that had this id, what the sign-ins on the way have kept, and the mark that does not
-   * lead on. Ends, because an id with a forwarding mark is never given again.
-   */
+  /** Follows the marks, and says what the sign-ins on the way have kept. Ends: a marked id is never given again. */
   #follow(
     id: string,
     seals: readonly KeptAttributes[] = [],
@@ -381,7 +371,6 @@ function savedReply({ signIn }: UpdateSession, { authenticatedAt }: MapEntry, is
   return signIn && authenticatedAt !== undefined ? { outcome: 'saved', authenticatedAt } : { outcome: 'saved' };
 }
 
-/** A forwarded change without the attributes that a sign-in has not kept. */
 function withoutSealed(change: UpdateSession, kept: KeptAttributes): UpdateSession {
   const attributes: AttributeChanges = new Map([...change.attributes].filter(([name]) => isKept(name, kept)));
   const { expected } = change;

@@ -3,7 +3,6 @@ export function assertString(what: string, value: unknown): asserts value is str
   if (typeof value !== 'string') throw new TypeError(`${what} must be a string, not ${shownType(value)}`);
 }
 
-/** @throws TypeError unless it is an object that is no list */
 export function assertObject(what: string, value: unknown): void {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw new TypeError(`${what} must be an object, not ${shownType(value)}`);

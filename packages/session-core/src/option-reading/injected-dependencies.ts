@@ -14,10 +14,7 @@ import { logger } from '../logging/session.logger.js';
 
 type Dependency = InjectionToken | OptionalFactoryDependency;
 
-/**
- * Changes the definition that `forRootAsync()` returns: if it has no factory, its class has no method, Nest cannot find
- * a dependency of its factory, or that returns nothing, the start fails with a sentence that says what to write.
- */
+/** If the options cannot be got, the start fails with a sentence that says what to write. */
 export function explainInjection(module: string, definition: DynamicModule): DynamicModule {
   const { providers = [] } = definition;
   // Nest takes a class for granted where neither a factory nor a class is given.
@@ -94,10 +91,7 @@ const NO_FACTORY =
 
 const NO_OPTIONS = 'The factory of forRootAsync() has returned undefined: return an object with the options.';
 
-/**
- * Returns what `moduleRef` injects for these dependencies. If nothing provides a dependency, it throws the error of
- * `explain`. Other errors pass through, such as the error of a provider's constructor.
- */
+/** If nothing provides a dependency, it throws the error of `explain`. Other errors pass through. */
 export async function injectDependencies(
   moduleRef: ModuleRef,
   dependencies: readonly Dependency[],
@@ -112,10 +106,7 @@ export async function injectDependencies(
   }
 }
 
-/**
- * The options that `forRoot()` or `forRootAsync()` of a module was given. `token`: of the module that holds them.
- * @throws InvalidSessionOptionsError where the application imports the bare class, and nothing holds them
- */
+/** `token`: of the module that holds them. @throws InvalidSessionOptionsError where it is imported as a bare class */
 export async function givenOptions<Options>(
   moduleRef: ModuleRef,
   token: InjectionToken,
@@ -125,17 +116,13 @@ export async function givenOptions<Options>(
   return options as Options;
 }
 
-/** The error of a module whose bare class the application imports. */
 export function importedAsClass(module: string): InvalidSessionOptionsError {
   return new InvalidSessionOptionsError(module, [
     `It is imported as a class: write ${module}.forRoot() in the imports of the root module.`,
   ]);
 }
 
-/**
- * What `SessionModule` provides. `module`: the name of the one that needs it.
- * @throws InvalidSessionOptionsError when the application does not import it
- */
+/** `module`: the one that needs `provided`. @throws InvalidSessionOptionsError when SessionModule is not imported */
 export function ofSessionModule<T>(provided: T | undefined, module: string): T {
   if (provided !== undefined) return provided;
   throw new InvalidSessionOptionsError(module, [
@@ -143,10 +130,7 @@ export function ofSessionModule<T>(provided: T | undefined, module: string): T {
   ]);
 }
 
-/**
- * `own`: the module that holds the options.
- * @throws InvalidSessionOptionsError when the application has configured a module twice
- */
+/** `own`: the module that holds the options. @throws InvalidSessionOptionsError when a module is configured twice */
 export function assertConfiguredOnce(modules: ModulesContainer, own: Type, module: string): void {
   if ([...modules.values()].filter(({ metatype }) => metatype === own).length < 2) return;
   throw new InvalidSessionOptionsError(module, [

@@ -10,10 +10,7 @@ interface DurationRules {
   readonly wholeSeconds?: boolean;
 }
 
-/**
- * Reads the options of a module one by one and collects the problems. `finish()` reports all of them in one error,
- * including unknown options.
- */
+/** Reads the options of a module one by one. `finish()` reports all problems in one error, and unknown options. */
 export class OptionReader {
   readonly #given: Readonly<Record<string, unknown>>;
   readonly #names = new Set<string>();
@@ -29,7 +26,6 @@ export class OptionReader {
       problems.push(`${path === '' ? 'The argument' : `Option \`${path}\``} must be an object.`);
   }
 
-  /** A duration in milliseconds. */
   duration(name: string, fallback: string, rules?: DurationRules): number;
   duration(name: string, fallback: undefined, rules?: DurationRules): number | undefined;
   duration(name: string, fallback: string | undefined, rules: DurationRules = {}): number | undefined {
@@ -43,7 +39,6 @@ export class OptionReader {
     return problem === undefined ? Number(ms) : this.#refuse(name, problem, fallback === undefined ? undefined : 0);
   }
 
-  /** A whole number within the range, both ends included. */
   integer(name: string, fallback: number, range: { atLeast: number; atMost: number }): number {
     const value = this.#read(name) ?? fallback;
     if (Number.isInteger(value) && Number(value) >= range.atLeast && Number(value) <= range.atMost)
@@ -51,13 +46,11 @@ export class OptionReader {
     return this.#refuse(name, `must be a whole number from ${range.atLeast} to ${range.atMost}`, fallback);
   }
 
-  /** True or false. */
   boolean(name: string, fallback: boolean): boolean {
     const value = this.#read(name) ?? fallback;
     return typeof value === 'boolean' ? value : this.#refuse(name, 'must be true or false', fallback);
   }
 
-  /** A string in which `problem` finds nothing wrong. */
   text<T extends string | undefined>(
     name: string,
     fallback: T,
@@ -70,7 +63,6 @@ export class OptionReader {
     return found === undefined ? value : this.#refuse(name, found, fallback);
   }
 
-  /** One of the allowed values. */
   oneOf<T extends string | boolean>(name: string, allowed: readonly T[], fallback: T): T {
     const value = this.#read(name) ?? fallback;
     const found = allowed.find((candidate) => candidate === value);
@@ -92,13 +84,11 @@ export class OptionReader {
     return new OptionReader(this.module, value as object | undefined, this.#nameOf(name), this.problems);
   }
 
-  /** Adds a problem, such as a conflict between two options. */
   problem(sentence: string): void {
     this.problems.push(sentence);
   }
 
   /**
-   * Checks for unknown options.
    * @param instead what to do instead of an option of another module or library, by its name
    * @throws InvalidSessionOptionsError with all problems, from the outermost reader only
    */

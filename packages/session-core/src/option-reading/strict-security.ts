@@ -28,7 +28,6 @@ export function* strictTimeoutProblems(
     yield `Option \`cookie.rememberMe\` must be at most '${LONGEST_REMEMBERED.shown}' ${STRICT}.`;
 }
 
-/** The longest absolute timeout that a session may get later, in seconds. */
 export function strictAbsoluteTimeout(rememberMe: number | undefined): number {
   return (rememberMe === undefined ? LONGEST : LONGEST_REMEMBERED).is / 1000;
 }
@@ -48,7 +47,6 @@ export function* strictResolverProblems(resolver: { meets(security: SecurityLeve
   yield `Option \`sessionIdResolver\` has a cookie that is not strict: write \`new CookieSessionIdResolver({ ... }, 'strict')\`.`;
 }
 
-/** What the rules of cookies are about. */
 interface StrictCookie {
   readonly secure: boolean | 'auto';
   readonly httpOnly: boolean;
@@ -56,10 +54,7 @@ interface StrictCookie {
   readonly domain: unknown;
 }
 
-/**
- * Nobody else reads or sets the cookie (OWASP ASVS 5.0, V3.3). `prefix`: that of its name without underscores, in lower
- * case.
- */
+/** OWASP ASVS 5.0, V3.3. `prefix`: that of the name without underscores, in lower case. */
 export function* strictCookieProblems(cookie: StrictCookie, prefix: string | undefined): Iterable<string> {
   if (cookie.secure !== true) {
     yield `\`cookie.secure\` must be true ${STRICT}: to develop over http, use \`security: 'standard'\` there.`;

@@ -21,9 +21,8 @@ export abstract class IndexedSessionRepository extends SessionRepository {
   }
 
   /**
-   * Returns the live sessions that an index lists under a value, in no particular order. The index is one of the option
-   * `indexes` or the index of principals, `PRINCIPAL_NAME_INDEX_NAME`. It loads all of them. If there may be many, use
-   * `listByIndex()`.
+   * Returns the live sessions that an index of the option `indexes`, or `PRINCIPAL_NAME_INDEX_NAME`, lists under a
+   * value, in no particular order. It loads all of them: if there may be many, use `listByIndex()`.
    */
   async findByIndex(indexName: string, value: string): Promise<Session[]> {
     const entry = this.#entry(indexName, value);
@@ -33,9 +32,9 @@ export abstract class IndexedSessionRepository extends SessionRepository {
   }
 
   /**
-   * Returns the live sessions that an index lists under a value, without their attributes. The latest sign-in comes
-   * first. It loads page after page while you read. A session that stays listed while you read is not missed, even if
-   * it is rotated or signs in again. A session that signs in meanwhile comes last, and may appear under both ids.
+   * Returns the live sessions that an index lists under a value, the latest sign-in first, without their attributes,
+   * page after page while you read. No session that stays listed is missed, even if it is rotated or signs in again.
+   * One that signs in meanwhile comes last, and may appear under both ids.
    * @throws SessionStoreError when the store failed
    */
   async *listByIndex(indexName: string, value: string): AsyncIterable<SessionInfo> {
@@ -66,9 +65,9 @@ export abstract class IndexedSessionRepository extends SessionRepository {
 
   /**
    * Ends every session that an index lists under a value at the time of the call, except for these ids, and records
-   * their deleted events. Returns how many sessions this call ended. A session that is rotated meanwhile ends as well.
-   * In the index of principals, a request that began before the call signs the principal in no more. A session that
-   * signs in by a later request stays. If the call fails, some sessions may have ended, and you can call it again.
+   * their deleted events. Returns how many this call ended. A session that is rotated meanwhile ends as well, and one
+   * that signs in by a later request stays. In the index of principals, a request that began before the call signs the
+   * principal in no more. If the call fails, some sessions may have ended: call it again.
    * @throws SessionStoreError when the store failed
    */
   async deleteByIndex(indexName: string, value: string, except: readonly string[] = []): Promise<number> {

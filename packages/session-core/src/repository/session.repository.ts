@@ -53,9 +53,7 @@ export interface SessionRepositoryOptions {
   readonly securityEvents?: SecurityEvents | undefined;
 }
 
-/** The methods of a repository that a store implements, for checks that call a store directly. */
 export interface StorePrimitives {
-  /** Returns the live sessions with these ids, in any order. */
   load(ids: readonly string[], only?: readonly string[]): Promise<readonly SessionRecord[]>;
   /** Makes one atomic change. Rejects with the error of the store itself, without a `SessionStoreError` around it. */
   write(change: SessionChange): Promise<WriteReply>;
@@ -69,14 +67,11 @@ export let storePrimitivesOf: (repository: SessionRepository) => StorePrimitives
 /** Like `findByIds()`, but loads no attribute except the principal. Do not change these sessions. */
 export let findPrincipals: (repository: SessionRepository, ids: readonly string[]) => Promise<(Session | null)[]>;
 
-/** What a repository calls its store with. */
 export let storeCallsOf: (repository: SessionRepository) => StoreCalls;
 
 /**
- * Whether a session still lives that was loaded under this id, as one of this principal. `forwarded`: another request
- * has rotated it less than 60 s ago, and changes of this id still reach it. Renews nothing, and costs a second call
- * only where the id finds nothing.
- * @throws SessionStoreError when the store failed
+ * Whether a session still lives that was loaded under this id, as one of this principal. `forwarded`: changes of this
+ * id reach it under another one. Renews nothing. @throws SessionStoreError when the store failed
  */
 export let lookAgain: (
   repository: SessionRepository,
@@ -87,7 +82,6 @@ export let lookAgain: (
 /** Like `deleteById()`, for another session of a client that signs out. */
 export let signOutById: (repository: SessionRepository, id: string) => Promise<boolean>;
 
-/** Returns the namespace that tracing channels tell of the store. */
 export function namespaceOf(repository: SessionRepository): string {
   return storeCallsOf(repository).namespace;
 }
@@ -146,8 +140,7 @@ export abstract class SessionRepository {
 
   /**
    * Returns a new session with a fresh id. It exists in the store only once it is saved.
-   * @param presentedIds the ids that the client presented and that opened no session. By them, the store recognizes a
-   *   late request of a session that was just rotated.
+   * @param presentedIds the ids that the client presented and that opened no session: they tell a late request
    */
   createSession(presentedIds: readonly string[] = []): Session {
     const { timeouts, anonymousTimeout: maxInactiveInterval } = this.#writer;
@@ -193,9 +186,7 @@ export abstract class SessionRepository {
   /**
    * Saves the changes since the session was loaded, and renews its idle timeout if there are any. Returns `gone` if the
    * session ended in the meantime, and then saves nothing.
-   * @throws SessionStoreError when the store failed; SessionAttributeError or SessionBoundError when a value cannot be
-   *   stored; SessionCreationRefusedError when the option `mayCreate` refuses a new session of a request;
-   *   SessionGoneError when the session is gone and the save would have created a session or signed in a user
+   * @throws as `Session.save()` does
    */
   async save(session: Session): Promise<SaveOutcome> {
     return TrackedSession.of(session).save();
@@ -258,9 +249,8 @@ export abstract class SessionRepository {
   }
 
   /**
-   * Ends every session that was created or signed in to before the call, and records a deleted event for each. After
-   * two seconds, no instance finds any of them; a handler that had found one may still run. The store ends them one by
-   * one in the background and records their events.
+   * Ends every session that was created or signed in to before the call. After two seconds, no instance finds any of
+   * them; a handler that had found one may still run. The store records their deleted events in the background.
    * @throws SessionStoreError when the store failed, or does not implement this
    */
   endEverySession(): Promise<void> {
@@ -311,9 +301,7 @@ function boundsOf(options: SessionRepositoryOptions): SessionBounds {
 
 /** A live session, and what its store has of it. Do not change the session. */
 export interface InspectedSession {
-  /** What the store has. */
   readonly record: SessionRecord;
-  /** The session of the record. */
   readonly session: Session;
 }
 

@@ -17,10 +17,7 @@ type Operation = SessionSaveContext['operation'];
 
 const NO_SAVES: ReadonlySet<Operation> = new Set<Operation>(['touch', 'delete', 'end_all']);
 
-/**
- * Calls a store: turns any error that it throws into a SessionStoreError, logs the first failure and the recovery, and
- * tells the tracing channels.
- */
+/** Turns any error of a store into a SessionStoreError, logs the first failure and the recovery, and tells channels. */
 export class StoreCalls {
   readonly #failures = new StoreFailureLog();
   #hasFailed = false;
@@ -47,19 +44,15 @@ export class StoreCalls {
     return this.#change(operationOf(change), change.id, call, ({ outcome }) => outcome);
   }
 
-  /**
-   * Stores a session that another library kept, as `write()` does a new one. `call` resolves to whether there was one.
-   */
+  /** For a session that another library kept. `call` resolves to whether there was one. */
   async takeOver(id: string, call: Call<boolean>): Promise<void> {
     await this.#change('create', id, call, (isStored) => (isStored ? 'created' : 'gone'));
   }
 
-  /** For the ends of many sessions. */
   endAll<T>(call: Call<T>): Promise<T> {
     return this.#change('end_all', undefined, call, () => 'ended');
   }
 
-  /** `tell`: the outcome that the channel tells of. */
   #change<T>(operation: Operation, id: string | undefined, call: Call<T>, tell: (result: T) => string): Promise<T> {
     const kind = NO_SAVES.has(operation) ? 'other' : 'save';
     if (!saveChannel.hasSubscribers) return this.run(call, kind);
@@ -68,10 +61,7 @@ export class StoreCalls {
     return traced(saveChannel, context, () => this.run(call, kind), outcome);
   }
 
-  /**
-   * A call that no channel tells of. @throws SessionStateError for what the store never does, SessionStoreError for any
-   * other error of it
-   */
+  /** No channel tells of it. @throws SessionStateError for what the store never does, SessionStoreError for the rest */
   async run<T>(call: Call<T>, kind: StoreCallKind = 'other'): Promise<T> {
     try {
       const result = await call();
@@ -97,7 +87,6 @@ function operationOf(change: SessionChange): Operation {
   return change.expected ? 'update' : 'save';
 }
 
-/** Turns an error of a store into a SessionStoreError. */
 function storeError(error: unknown): SessionStoreError {
   if (error instanceof SessionStoreError) return error;
   return new SessionStoreError(`The store failed: ${kindOf(error)}`, { cause: error });
@@ -116,15 +105,11 @@ const CALM = 5000;
 /** `save`: writes more than there was. A store that is full can do everything else. */
 export type StoreCallKind = 'save' | 'other';
 
-/**
- * Logs one line when calls to the session store begin to fail, one for each further reason, and one when none has
- * failed for five seconds and one succeeds: a save if saves had failed.
- */
+/** One line when calls begin to fail, one for each further reason, and one when none has failed for five seconds. */
 export class StoreFailureLog {
   readonly #reasons = new FailureReasons();
   #failures = 0;
   #savesFail = false;
-  /** Monotonic time. */
   #lastFailure = 0;
 
   failed(error: SessionStoreError, kind: StoreCallKind): void {
@@ -142,7 +127,6 @@ export class StoreFailureLog {
     );
   }
 
-  /** Returns whether the outage is over. */
   succeeded(kind: StoreCallKind): boolean {
     if (this.#failures === 0) return true;
     if (this.#savesFail && kind !== 'save') return false;

@@ -33,13 +33,11 @@ export class AliasedSessionIdResolver extends SessionIdResolver {
     return alias;
   }
 
-  /** The tokens that the browser presents, by alias. */
   resolveAll(request: IncomingMessage): Map<string, readonly SessionToken[]> {
     const all = [...this.#cookies].map(([alias, cookie]) => [alias, cookie.resolve(request)] as const);
     return new Map(all.filter(([, tokens]) => tokens.length > 0));
   }
 
-  /** Expires the cookie of an alias. */
   forget(request: IncomingMessage, response: ServerResponse, alias: string): void {
     this.#cookieOf(alias).expire(request, response);
   }
@@ -98,7 +96,6 @@ const MOST_SESSIONS = 20;
 /** All aliases, `'0'` to `'19'`. */
 export const ALIASES: readonly string[] = Array.from({ length: MOST_SESSIONS }, (_, number) => String(number));
 
-/** The alias in a URL. If the URL has none, or an unknown one, it is the default alias. */
 export function aliasIn(url = ''): string {
   const [, query = ''] = /^[^?#]*\?([^#]*)/.exec(url) ?? [];
   const alias = query
@@ -108,7 +105,6 @@ export function aliasIn(url = ''): string {
   return alias !== undefined && ALIASES.includes(alias) ? alias : DEFAULT_ALIAS;
 }
 
-/** Returns the URL with another alias. It leaves the default alias out of the URL. */
 export function withAlias(url: string, alias: string): string {
   const [, path = '', query, fragment = ''] = /^([^?#]*)(?:\?([^#]*))?(#.*)?$/s.exec(url) ?? [];
   const others = (query ?? '').split('&').filter((parameter) => parameter !== '' && !isAliasParameter(parameter));

@@ -15,9 +15,8 @@ import {
 const KEPT_FREE = 5;
 
 /**
- * Combines several resolvers, such as a header for API clients and a cookie for browsers. All of them read requests, in
- * their order. The resolver whose token opened the session writes the response. If no token did, the resolver of the
- * first token writes it, and if the request has no token, the first resolver does.
+ * Combines several resolvers, such as a header for API clients and a cookie for browsers. All read requests, in their
+ * order. That whose token opened the session writes the response, else that of the first token, else the first.
  */
 export class CompositeSessionIdResolver extends SessionIdResolver {
   readonly headers: readonly string[];

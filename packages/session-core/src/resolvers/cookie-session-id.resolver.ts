@@ -61,8 +61,10 @@ export class CookieSessionIdResolver extends SessionIdResolver {
     if (values.length > MOST_VALUES) this.#diagnosis.ofTooMany(MOST_VALUES);
     for (const value of values.slice(0, MOST_VALUES)) {
       const token = this.#codec.decode(value);
-      if (typeof token === 'string') this.#refuse(request, value, token, onRefused);
-      else if (!tokens.some((known) => known.reveal() === token.reveal())) tokens.push(token);
+      // Some clients keep an expired cookie with an empty value.
+      if (typeof token === 'string') {
+        if (value !== '' && !onRefused?.(request, token)) this.#diagnosis.ofRefused(token);
+      } else if (!tokens.some((known) => known.reveal() === token.reveal())) tokens.push(token);
     }
     return tokens;
   }
@@ -92,14 +94,7 @@ export class CookieSessionIdResolver extends SessionIdResolver {
   override deviceCookie(request: IncomingMessage): { readonly name: string } & SetCookieAttributes {
     const attributes = this.cookieFor(request);
     const sameSite = attributes.sameSite === 'none' ? 'none' : 'lax';
-    return {
-      ...attributes,
-      name: `${this.name}-device`,
-      httpOnly: true,
-      secure: true,
-      sameSite,
-      partitioned: false,
-    };
+    return { ...attributes, name: `${this.name}-device`, httpOnly: true, secure: true, sameSite, partitioned: false };
   }
 
   override meets(security: SecurityLevel): boolean {
@@ -110,16 +105,6 @@ export class CookieSessionIdResolver extends SessionIdResolver {
     if (own !== undefined) return own === 0 ? undefined : own;
     const { maxAge, rememberMe = maxAge } = this.#cookie;
     return isRemembered ? rememberMe : maxAge;
-  }
-
-  #refuse(
-    request: IncomingMessage,
-    value: string,
-    refusal: TokenRefusal,
-    onRefused: TokenRefusalListener | undefined,
-  ): void {
-    // Some clients keep an expired cookie with an empty value.
-    if (value !== '' && !onRefused?.(request, refusal)) this.#diagnosis.ofRefused(refusal);
   }
 
   #setCookie(response: ServerResponse, attributes: SetCookieAttributes, value: string, maxAge?: number): void {
@@ -134,7 +119,6 @@ const BEFORE_TURN = '~';
 // The length of 32 bytes in base64url.
 const SIGNATURE_LENGTH = 43;
 
-/** Encodes a token as the value of a cookie, and decodes it. */
 export class CookieCodec {
   readonly #name: string;
   readonly #keys: readonly KeyObject[];
@@ -150,7 +134,6 @@ export class CookieCodec {
     return key ? `${text}${SEPARATOR}${this.#sign(text, key)}` : text;
   }
 
-  /** The token in a value that a client presented, or why the value was refused. */
   decode(value: string): SessionToken | TokenRefusal {
     if (value.length > LONGEST_VALUE) return 'malformed';
     if (this.#keys.length === 0) return tokenIn(value) ?? 'malformed';
@@ -184,38 +167,18 @@ function tokenIn(text: string): SessionToken | undefined {
 /** How many cookie values of one name a request may have checked. A check may cost one HMAC per signing key. */
 export const MOST_VALUES = 64;
 
-/**
- * Returns the values of the cookies with a name, in their order and `most` at most. It does not decode them, because a
- * token has no character that needs encoding, but removes quotes around them (RFC 6265, 4.1.1), which some clients and
- * proxies add. It takes time linear in the length of the header.
- */
+/** In their order, without quotes (RFC 6265, 4.1.1). Not decoded: tokens need no encoding. Takes linear time. */
 export function cookieValues(header: unknown, name: string, most = MOST_VALUES): string[] {
   const values: string[] = [];
   // Mercurius puts what a client sends over a connection among the headers: any JSON.
-  if (typeof header !== 'string') return values;
-  for (let at = header.indexOf(name); at >= 0 && values.length < most;) {
-    let next = at + name.length;
-    const separator = afterBlanks(header, next);
-    if (header[separator] === '=' && beginsPair(header, at)) {
-      const end = header.indexOf(';', separator);
-      next = end < 0 ? header.length : end;
-      values.push(withoutQuotes(withoutBlanks(header.slice(separator + 1, next))));
-    }
-    at = header.indexOf(name, next);
+  if (typeof header !== 'string' || !header.includes(name)) return values;
+  for (const pair of header.split(';')) {
+    const at = pair.indexOf('=');
+    if (at < 0 || withoutBlanks(pair.slice(0, at)) !== name) continue;
+    values.push(withoutQuotes(withoutBlanks(pair.slice(at + 1))));
+    if (values.length === most) break;
   }
   return values;
-}
-
-function beginsPair(header: string, at: number): boolean {
-  let before = at - 1;
-  while (isBlank(header[before])) before--;
-  return before < 0 || header[before] === ';';
-}
-
-function afterBlanks(text: string, at: number): number {
-  let after = at;
-  while (isBlank(text[after])) after++;
-  return after;
 }
 
 /**
@@ -223,8 +186,8 @@ function afterBlanks(text: string, at: number): number {
  * with a leading no-break space does not begin with `__Host-`, so other hosts of the domain could set such a cookie.
  */
 function withoutBlanks(text: string): string {
-  const start = afterBlanks(text, 0);
-  let end = text.length;
+  let [start, end] = [0, text.length];
+  while (isBlank(text[start])) start++;
   while (end > start && isBlank(text[end - 1])) end--;
   return text.slice(start, end);
 }
@@ -248,13 +211,11 @@ const REASONS: Readonly<Record<TokenRefusal, string>> = {
     '`cookie.signingKeys` and keep the old one behind it until its cookies have expired',
 };
 
-/** Warns of cookies that browsers drop, and of cookies that are ignored. Logs each reason once, and never the value. */
 class CookieWarnings {
   readonly #log = new WarnOnce();
 
   constructor(private readonly name: string) {}
 
-  /** Checks a cookie that is being set. */
   ofSent(request: IncomingMessage, { secure, domain }: CookiePolicy): void {
     const isHttps = isSecure(request) || isForwardedFromHttps(request);
     const host = hostOf(request);
@@ -283,12 +244,10 @@ class CookieWarnings {
     }
   }
 
-  /** Reports a cookie that was ignored without a look-up. */
   ofRefused(refusal: TokenRefusal): void {
     this.#once(refusal, `of a request was ignored: it is ${refusal}. ${REASONS[refusal]}`);
   }
 
-  /** Reports a request with so many cookies of the name that some were ignored. */
   ofTooMany(most: number): void {
     this.#once(
       'too many',

@@ -36,8 +36,8 @@ export interface CookieOptions {
   /** Gives every site that embeds the application a cookie of its own. @default false */
   partitioned?: boolean;
   /**
-   * Secrets of at least 32 bytes. The first one signs the values, and all of them verify. A value without a valid
-   * signature is ignored without a look-up. If unset, values are not signed. They cannot be guessed in either case.
+   * Secrets of at least 32 bytes. The first one signs the values, and all verify: a value without a valid signature is
+   * ignored without a look-up. Unset: values are not signed. They cannot be guessed in either case.
    */
   signingKeys?: readonly string[];
   /**
@@ -49,25 +49,14 @@ export interface CookieOptions {
   rememberMe?: Duration;
 }
 
-/** The attributes of a cookie that browsers check together. */
-export interface CookiePolicy {
-  /** The name of the cookie. */
-  readonly name: string;
-  /** The browser sends the cookie to this path and the paths below it. */
-  readonly path: string;
-  /** The domain whose hosts share the cookie; of a list, the first that contains the host of a request. */
-  readonly domain: string | readonly string[] | undefined;
-  /** Whether the cookie is hidden from scripts. */
-  readonly httpOnly: boolean;
-  /** Whether the cookie is sent over https only. `'auto'` means that it is if the request came over https. */
-  readonly secure: boolean | 'auto';
-  /** Whether requests from other sites carry the cookie. `false` lets the browser decide. */
-  readonly sameSite: 'lax' | 'strict' | 'none' | false;
-  /** Whether every site that embeds the application has a cookie of its own. */
-  readonly partitioned: boolean;
+/** The attributes of a cookie that browsers check together: see `CookieOptions`. */
+export type CookiePolicy = Readonly<
+  Required<Omit<CookieOptions, 'domain' | 'signingKeys' | 'maxAge' | 'rememberMe'>>
+> & {
+  readonly domain: CookieOptions['domain'];
   /** The level `'strict'` refuses what ASVS forbids. */
   readonly security: SecurityLevel;
-}
+};
 
 /** The section `cookie` of the options, checked and with all defaults. Lifetimes are seconds. */
 export type ResolvedCookieOptions = ReturnType<typeof readCookieOptions>;
@@ -99,7 +88,6 @@ export function readCookieOptions(reader: OptionReader, security: SecurityLevel)
   return Object.freeze(cookie);
 }
 
-/** The name of a cookie that has none of its own. */
 function defaultName({ secure, path, domain, security }: Omit<CookiePolicy, 'name'>): string {
   const isShared = domain !== undefined;
   if (security === 'strict') return isShared ? '__Secure-SESSION' : HOST_NAME;
@@ -214,13 +202,10 @@ function* policyProblems(given: CookiePolicy): Iterable<string> {
 
 /** The attributes of a cookie as the response to one request sets them. */
 export interface SetCookieAttributes extends Pick<CookiePolicy, 'path' | 'httpOnly' | 'sameSite' | 'partitioned'> {
-  /** Whether the browser sends the cookie over https only. */
   readonly secure: boolean;
-  /** The domain whose hosts get the cookie. If unset, only the host of the request gets it. */
   readonly domain?: string;
 }
 
-/** The attributes as the options have them. */
 type ConfiguredAttributes = Omit<CookiePolicy, 'name' | 'security'>;
 
 /** Decides Secure and Domain for one request; the other attributes are set as configured. */

@@ -11,8 +11,8 @@ const TAKEN =
   /^(?:connection|content-.*|cookie|host|keep-alive|set-cookie|te|trailer|transfer-encoding|upgrade|vary|constructor|__proto__)$/i;
 
 /**
- * Carries the token in a header of requests and responses, for clients that are not browsers. They send it back with
- * every request. The response to a request that ended its session has the header with an empty value.
+ * Carries the token in a header of requests and responses, for clients that are not browsers. The response to a request
+ * that ended its session has the header with an empty value.
  */
 export class HeaderSessionIdResolver extends SessionIdResolver {
   readonly headers: readonly [string];

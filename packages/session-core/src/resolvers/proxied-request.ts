@@ -14,7 +14,6 @@ interface Origin {
 
 type PlatformRequest = IncomingMessage & Origin;
 
-/** Copies the origin that the request of a platform knows to the Node.js request. */
 export function setOrigin(
   request: IncomingMessage & { -readonly [K in keyof Origin]: Origin[K] },
   origin: Required<Pick<Origin, 'protocol' | 'hostname' | 'ip'>>,
@@ -24,7 +23,6 @@ export function setOrigin(
   request[PLATFORM] = origin;
 }
 
-/** The request of Fastify that a request of Node.js belongs to. */
 export function fastifyRequestOf(request: IncomingMessage): object | undefined {
   return (request as PlatformRequest)[PLATFORM];
 }
@@ -35,7 +33,6 @@ export function addressOf(request: IncomingMessage): string | undefined {
   return ip ?? platform?.ip ?? socket.remoteAddress;
 }
 
-/** Whether the request came over https. */
 export function isSecure(request: IncomingMessage): boolean {
   const { protocol } = request as PlatformRequest;
   if (protocol !== undefined) return protocol === 'https';
@@ -50,10 +47,7 @@ export function hostOf(request: IncomingMessage): string | undefined {
   return typeof host === 'string' ? host.replace(/:\d*$/, '').toLowerCase() : undefined;
 }
 
-/**
- * Whether an Origin header names one of these hosts, which are spelled as in Host headers. False for `null`, the origin
- * of sandboxed frames of other pages.
- */
+/** `hosts` as in Host headers. False for `null`, the origin of sandboxed frames of other pages. */
 export function isOriginOf(origin: unknown, request: IncomingMessage, hosts: readonly unknown[]): boolean {
   if (typeof origin !== 'string') return false;
   const page = URL.canParse(origin) ? new URL(origin) : undefined;
@@ -65,15 +59,11 @@ export function isOriginOf(origin: unknown, request: IncomingMessage, hosts: rea
   return hosts.map(named).some((url) => URL.canParse(url) && new URL(url).host === page.host);
 }
 
-/**
- * Whether a page of an origin came over http from another machine, so that anybody may have changed it on its way:
- * where the application is on https alone, none of its own pages did.
- */
+/** Whether a page came over http from another machine, so that anybody may have changed it on its way. */
 export function mayHaveBeenChanged(origin: string, request: IncomingMessage): boolean {
   return origin.startsWith('http:') && !isLocal(hostOf(request) ?? '');
 }
 
-/** Whether a host equals a domain or is one of its subdomains. */
 export function isWithin(host: string, domain: string): boolean {
   return host === domain.toLowerCase() || host.endsWith(`.${domain.toLowerCase()}`);
 }
@@ -83,7 +73,6 @@ export function isLocal(host: string): boolean {
   return isWithin(host, 'localhost') || host === '[::1]' || /^127(?:\.\d{1,3}){3}$/.test(host);
 }
 
-/** Whether a proxy, trusted or not, says that the client came over https. */
 export function isForwardedFromHttps(request: IncomingMessage): boolean {
   const protocol = request.headers['x-forwarded-proto'];
   return typeof protocol === 'string' && /^\s*https\b/i.test(protocol);

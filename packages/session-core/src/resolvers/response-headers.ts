@@ -10,13 +10,9 @@ const OF_EVERY_RESPONSE = new RegExp(
   ].join('|'),
 );
 
-/** The headers argument of `writeHead()`: an object, a flat list of names and values, or a list of pairs. */
 export type HeadersArgument = OutgoingHttpHeaders | readonly OutgoingHttpHeader[];
 
-/**
- * Sets headers as `writeHead()` would, but leaves the response open for more headers. They replace headers that were
- * set before, and a header that an array names several times keeps all its values.
- */
+/** As `writeHead()` does, but leaves the response open. A header that a list names several times keeps all values. */
 export function applyHeaders(response: ServerResponse, headers: HeadersArgument): void {
   if (!isList(headers)) {
     for (const name of Object.keys(headers)) response.setHeader(name, headers[name]!);
@@ -31,10 +27,7 @@ export function applyHeaders(response: ServerResponse, headers: HeadersArgument)
   }
 }
 
-/**
- * Adds a value to a header. Unlike the method of Node.js, it does not push into the array that the application set. If
- * that array is a constant, the next response would carry the cookie of this one.
- */
+/** Unlike Node.js, does not push into the application's array: of a constant one, the next response would have it. */
 export function appendHeader(response: ServerResponse, name: string, value: OutgoingHttpHeader): void {
   const values = [response.getHeader(name) ?? [], value].flat();
   response.setHeader(name, values.map(String));
@@ -48,7 +41,6 @@ export function dropResponseHeaders(response: ServerResponse): void {
   for (const name of response.getHeaderNames()) if (!OF_EVERY_RESPONSE.test(name)) response.removeHeader(name);
 }
 
-/** Adds a request header to `Vary`, because the response depends on it. */
 export function appendVary(response: ServerResponse, field: string): void {
   const vary = response.getHeader('Vary');
   if (vary === undefined) return void response.setHeader('Vary', field);
@@ -68,10 +60,7 @@ export function forbidStoring(response: ServerResponse): void {
 // Akamai (`Edge-Control`), Fastly and Varnish (`Surrogate-Control`), and nginx (`X-Accel-Expires`).
 const BEFORE_CACHE_CONTROL = /^(?:.+-cache-control|(?:.+-)?(?:edge|surrogate)-control|x-accel-expires)$/;
 
-/**
- * Keeps the response out of caches that several clients share, because such a cache may ignore `Vary`. Leaves the other
- * directives of the application unchanged.
- */
+/** Shared caches may ignore `Vary`. Leaves the other directives of the application unchanged. */
 export function forbidSharing(response: ServerResponse): void {
   const header = response.getHeader('Cache-Control');
   // Of most responses.

@@ -70,10 +70,7 @@ export abstract class SessionIdResolver {
     return undefined;
   }
 
-  /**
-   * Whether an application with this `security` option may use the resolver. If false, the application does not start.
-   * The default implementation returns true.
-   */
+  /** Whether an application with this `security` option may use the resolver; otherwise it does not start. */
   meets(_security: SecurityLevel): boolean {
     return true;
   }

@@ -1,5 +1,5 @@
 import type { SecurityEvent, SecurityEventKind } from './security-events.js';
-import { assertOnInstance } from '../discovery/handler-marks.js';
+import { markMethod } from '../discovery/handler-marks.js';
 
 const HANDLED_KINDS = Symbol('@nest-session/core:handled-security-events');
 const BESIDE_THE_LOG = Symbol('@nest-session/core:beside-the-log');
@@ -12,14 +12,7 @@ const BESIDE_THE_LOG = Symbol('@nest-session/core:beside-the-log');
  * log says so once.
  */
 export function OnSecurityEvent(...kinds: SecurityEventKind[]) {
-  return <Method extends (event: SecurityEvent) => unknown>(
-    prototype: object,
-    name: string | symbol,
-    descriptor: TypedPropertyDescriptor<Method>,
-  ): void => {
-    assertOnInstance('@OnSecurityEvent()', prototype, name);
-    Reflect.defineMetadata(HANDLED_KINDS, kinds, descriptor.value!);
-  };
+  return markMethod<SecurityEvent>('@OnSecurityEvent()', HANDLED_KINDS, () => kinds);
 }
 
 /**
@@ -27,19 +20,14 @@ export function OnSecurityEvent(...kinds: SecurityEventKind[]) {
  * @nest-session.
  */
 export function BesideTheLog() {
-  return (_prototype: object, _name: string | symbol, descriptor: PropertyDescriptor): void => {
-    Reflect.defineMetadata(BESIDE_THE_LOG, true, descriptor.value as object);
-  };
+  return markMethod<SecurityEvent>('@BesideTheLog()', BESIDE_THE_LOG, () => true);
 }
 
-/** Whether what a method with `@OnSecurityEvent` hears of is logged as well. */
 export function isBesideTheLog(method: unknown): boolean {
   return Reflect.hasOwnMetadata(BESIDE_THE_LOG, method as object);
 }
 
-/**
- * The kinds that `@OnSecurityEvent` marks a method to handle. An empty list means all. Undefined for any other value.
- */
+/** The kinds that `@OnSecurityEvent` marks a method to handle. An empty list means all. */
 export function handledKinds(method: unknown): readonly SecurityEventKind[] | undefined {
   if (typeof method !== 'function') return undefined;
   return Reflect.getOwnMetadata(HANDLED_KINDS, method) as SecurityEventKind[] | undefined;

@@ -11,11 +11,9 @@ import {
   SecurityEvents,
 } from './security-events.js';
 
-/** Calls the `@OnSecurityEvent` methods of the application. */
 @Injectable()
 export class SecurityEventDispatcher implements SecurityEventListener, OnModuleInit, OnApplicationShutdown {
   readonly #handlers: SecurityEventHandler[] = [];
-  /** The handlers after which nothing needs to be logged. */
   readonly #insteadOfLog: SecurityEventHandler[] = [];
 
   constructor(

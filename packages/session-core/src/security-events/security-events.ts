@@ -45,34 +45,26 @@ export type SecurityEventKind =
   | 'admin-action';
 
 /**
- * Something that an attacker may have done, as this process has seen it. `@OnSecurityEvent` methods receive it. It
- * contains no token, no cookie and no value of an attribute. A client may have chosen `path`, `remoteAddress` and
- * `principalName`, so quote them in log lines, for example with `JSON.stringify()`.
+ * Something that an attacker may have done, as this process has seen it. It contains no token, no cookie and no value
+ * of an attribute. A client may have chosen `path`, `remoteAddress` and `principalName`: quote them in log lines.
  */
 export class SecurityEvent {
   /** What happened. */
   readonly kind: SecurityEventKind;
   /** When it last happened, in epoch milliseconds by the clock of this process. */
   readonly at: number;
-  /**
-   * How many other events of the same kind, address, user and limit this event stands for. They happened since the
-   * previous delivery. About one such event per second is delivered.
-   */
+  /** How many other events of the same kind, address, user and limit it stands for: one per second is delivered. */
   readonly suppressed: number;
   /** The method in upper case, such as `POST`; undefined if there was no request. */
   readonly method: string | undefined;
   /** The path as the client sent it, without the query. It is cut after 256 characters. */
   readonly path: string | undefined;
   /**
-   * The address of the client, as the platform reports it. Behind a proxy that the platform does not trust, it is the
-   * address of the proxy. It is cut after 64 characters. Undefined if it is not known, or if the event stands for
-   * several clients.
+   * The address of the client, as the platform reports it: that of a proxy which the platform does not trust. It is cut
+   * after 64 characters. Undefined if it is not known, or if the event stands for several clients.
    */
   readonly remoteAddress: string | undefined;
-  /**
-   * The id of the session, or the id that belongs to the token that opened no session. With the option
-   * `sessionIds: 'plain'` it is a fingerprint, as in log lines.
-   */
+  /** The id of the session, or that of the token that opened none; with `sessionIds: 'plain'`, a fingerprint. */
   readonly sessionId: string | undefined;
   /** The name of the signed-in user of the session. */
   readonly principalName: string | undefined;
@@ -87,10 +79,7 @@ export class SecurityEvent {
   readonly action: string | undefined;
   /** The name of the admin: the option `by` of `SessionAdminModule` or, without it, the user of their session. */
   readonly by: string | undefined;
-  /**
-   * What the action was for, if it was no session and no user: a group, a dead letter, or the name and id of a
-   * deadline.
-   */
+  /** A group, a dead letter, or the name and id of a deadline, if the action was for no session and no user. */
   readonly target: string | undefined;
 
   /** Use it in tests of your handlers. `at` defaults to now, and `suppressed` to 0. */
@@ -122,9 +111,7 @@ export type RequestFacts = Pick<SecurityFacts, 'method' | 'path' | 'remoteAddres
 
 /** What the reporting code knows about an event. */
 export interface SecurityReport extends Omit<SecurityFacts, keyof RequestFacts | 'sessionId'> {
-  /** The Node.js request. */
   readonly request?: IncomingMessage | undefined;
-  /** The session id as the store knows it. */
   readonly sessionId?: string | undefined;
 }
 
@@ -153,8 +140,7 @@ export class SecurityEvents {
   }
 
   /**
-   * Reports an event. Never throws. Returns false when no handler wants such events instead of a line in the log: then
-   * the caller logs it, once.
+   * Never throws. False when no handler wants such events instead of a line in the log: the caller then logs it, once.
    */
   report(kind: SecurityEventKind, { request, sessionId, ...facts }: SecurityReport = {}): boolean {
     const listener = this.#listener;
@@ -183,7 +169,6 @@ const WINDOW = 1000;
 const MOST_SOURCES = 500;
 const OTHERS = 'others';
 
-/** The source of events that are counted together. */
 interface Source {
   latest: SecurityFacts & { readonly at: number };
   /** How many of its events were not delivered yet. */
@@ -191,8 +176,8 @@ interface Source {
 }
 
 /**
- * Delivers the first event of a client, and then about one per second that stands for all others. An attack costs the
- * handlers little, and they can still count every event. For each kind, it tells 500 clients apart at a time.
+ * Delivers the first event of a client, and then about one per second that stands for all others: an attack costs
+ * handlers little, and they can still count. For each kind, it tells 500 clients apart at a time.
  */
 export class SecurityEventLimiter {
   readonly #sources = new Map<SecurityEventKind, Map<string, Source>>();
@@ -218,7 +203,6 @@ export class SecurityEventLimiter {
     this.deliver(new SecurityEvent(kind, latest));
   }
 
-  /** Delivers the waiting events. */
   flush(): void {
     clearTimeout(this.#timer);
     this.#timer = undefined;

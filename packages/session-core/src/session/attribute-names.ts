@@ -7,13 +7,11 @@ import { assertString } from '../option-reading/assert-argument.js';
  */
 export const VISITOR_PREFIX = 'nest-session.visitor.';
 
-/** The attribute with the name of the principal. */
 export const PRINCIPAL_ATTRIBUTE = 'nest-session.principal';
 
 /** The attribute with the id of the session for which the CSRF token was drawn, a colon and the token. */
 export const CSRF_ATTRIBUTE = `${VISITOR_PREFIX}csrf`;
 
-/** The attribute of a session whose cookie outlives the browser. */
 export const REMEMBER_ME_ATTRIBUTE = 'nest-session.rememberMe';
 
 /** The attribute of a session whose cookie has a lifetime of its own: seconds, 0 until the browser is closed. */
@@ -25,7 +23,6 @@ export const INITIALIZED_ATTRIBUTE = 'nest-session.initialized';
 /** The attribute with the browser that the session is bound to; false where it is to be bound to none. */
 export const DEVICE_ATTRIBUTE = `${VISITOR_PREFIX}device`;
 
-/** The attribute with how often the token has changed by time. */
 export const TURN_ATTRIBUTE = `${VISITOR_PREFIX}turn`;
 
 /** By the name of each attribute that only the library sets: what an application calls instead. */
@@ -46,9 +43,8 @@ const OF_SPRING =
   'is how Spring knows its user: call signInAs(session, user) of @nest-session/spring, or session.signIn(name)';
 
 /**
- * By the name of each attribute in which another framework keeps who is signed in: what an application calls instead.
- * Whichever store it uses, because the sessions of one may be shared later. Unlike those of the library, they count
- * toward the bounds, and applications may read them.
+ * In which another framework keeps who is signed in. Whichever store it uses, because its sessions may be shared later.
+ * They count toward the bounds, and applications may read them.
  */
 const IDENTITY: ReadonlyMap<string, string> = new Map([
   ['SPRING_SECURITY_CONTEXT', OF_SPRING],
@@ -68,16 +64,13 @@ export function isOwnAttribute(name: string): boolean {
 /** What no application may read: no log, event or page of its own must hold the secret of a binding. */
 export const HIDDEN: ReadonlySet<string> = new Set([DEVICE_ATTRIBUTE, TURN_ATTRIBUTE]);
 
-/** Whether an attribute says to another framework who is signed in. */
 export function isIdentityAttribute(name: string): boolean {
   return IDENTITY.has(name);
 }
 
 /**
- * Keeps applications, whose clients may choose names of attributes, from setting the library's own ones, which count
- * toward no bound, and those that say who is signed in. Those of the library can be removed, but for the principal and
- * what shows whose the session is.
- * @throws SessionAttributeError for an attribute that an application may not set to this value
+ * Clients may choose names of attributes. Those of the library can be removed, but for the principal and what shows
+ * whose the session is. @throws SessionAttributeError for one that an application may not set to this value
  */
 export function assertFree(name: string, value: unknown): void {
   const instead = OWN.get(name) ?? IDENTITY.get(name);
@@ -94,10 +87,7 @@ export function assertName(name: unknown): void {
   }
 }
 
-/**
- * Refuses what is no name of a principal.
- * @throws TypeError for a name by which a store could not find the session, or that is the text of a missing value
- */
+/** @throws TypeError for a name by which a store could not find the session, or that is the text of a missing value */
 export function assertPrincipalName(name: unknown): void {
   assertString('The name of a principal', name);
   if (!isWellFormedName(name)) {
@@ -111,7 +101,6 @@ export function isTextOfNothing(text: string): boolean {
   return /^(?:undefined|null|NaN|-?Infinity|\[object [^\]]*\])$/.test(text);
 }
 
-/** Says so, as the end of a sentence. */
 export function textOfNothing(text: string): string {
   return `the text ${JSON.stringify(text)}, which a missing value becomes: look for the user before you convert the id to text`;
 }

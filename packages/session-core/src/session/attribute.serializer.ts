@@ -16,7 +16,6 @@ export abstract class AttributeSerializer {
   hasText?(value: unknown, text: string): boolean;
 }
 
-/** Whether a value still has a text, by the serializer's own way to tell, or else by serializing the value. */
 export function hasText(serializer: AttributeSerializer, value: unknown, text: string): boolean {
   if (serializer.hasText) return serializer.hasText(value, text);
   try {
@@ -26,9 +25,7 @@ export function hasText(serializer: AttributeSerializer, value: unknown, text: s
   }
 }
 
-/**
- * Why a value cannot be serialized. The message completes the sentence `Session attribute "x" ...` without the value.
- */
+/** Why a value cannot be serialized. The message completes `Session attribute "x" ...`, without the value. */
 export class SerializationProblem extends Error {
   /** Always 'SerializationProblem'. */
   override readonly name = 'SerializationProblem';

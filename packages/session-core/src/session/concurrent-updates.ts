@@ -9,13 +9,9 @@ interface UpdatedAttribute {
   readonly indexes: IndexChanges;
 }
 
-/** The update of an attribute by one request. */
 export interface AttributeUpdate {
-  /** The id by which the request knows the session. */
   readonly id: string;
-  /** The name of the attribute. */
   readonly name: string;
-  /** The text that the request knows. */
   readonly known: string | undefined;
   readonly access: Pick<UpdateSession, 'keepsIdle' | 'memo' | 'bounds'>;
   readonly client: { readonly isAborted?: boolean } | undefined;
@@ -30,7 +26,6 @@ export type UpdateResult =
   | { readonly outcome: 'gone'; readonly rotated?: boolean | undefined };
 
 interface WaitingUpdate extends AttributeUpdate {
-  /** When it began to wait, by `performance.now()`. */
   readonly begin: number;
   resolve(result: UpdateResult): void;
   reject(error: unknown): void;
@@ -39,7 +34,6 @@ interface WaitingUpdate extends AttributeUpdate {
 /** The text that the store has after a turn, and the memo that knows it; undefined when that is not known. */
 type Known = { readonly text: string | undefined; readonly memo: UpdateSession['memo'] } | undefined;
 
-/** Milliseconds for which an update waits by default. */
 const DEFAULT_TIMEOUT = 5000;
 
 // Nothing else runs in this process while a batch is computed.
@@ -48,17 +42,14 @@ const LARGEST_BATCH = 32;
 const LONGEST_PAUSE = 50;
 
 /**
- * The updates of attributes by one repository. Those of one attribute of a session wait for each other. What has
- * gathered in the meantime is written together, as if one had followed the other. So only updates of other instances
- * can be in conflict, and an instance has one write of an attribute under way, whatever the number of requests. An
- * attribute that is only set is written without all that: of concurrent requests, the last one to write it wins.
+ * Updates of one attribute of a session wait for each other. What has gathered in the meantime is written together, as
+ * if one had followed the other: only updates of other instances can be in conflict, and an instance has one write of
+ * an attribute under way. One that is only set is written without all that: the last one to write it wins.
  */
 export class ConcurrentUpdates {
   readonly #turns: TurnQueue<Known>;
-  /** The updates that wait for the same turn; by session and attribute. */
   readonly #waiting = new Map<string, WaitingUpdate[]>();
 
-  /** @param timeout milliseconds for which an update waits, and is repeated */
   constructor(
     private readonly write: (change: SessionChange) => Promise<WriteReply>,
     private readonly timeout = DEFAULT_TIMEOUT,
@@ -66,14 +57,12 @@ export class ConcurrentUpdates {
     this.#turns = new TurnQueue(timeout);
   }
 
-  /** The number of attributes that are being updated. */
   get size(): number {
     return this.#turns.size;
   }
 
   /**
-   * Makes an update, in its turn and until it is no conflict.
-   * @throws SessionConflictError when that takes too long; ClientDisconnectedError when it would wait for a client that
+   * @throws SessionConflictError when it takes too long; ClientDisconnectedError when it would wait for a client that
    *   has left; SessionStoreError when the store failed; what `apply()` throws
    */
   run(update: AttributeUpdate): Promise<UpdateResult> {
@@ -145,7 +134,6 @@ export class ConcurrentUpdates {
     return known;
   }
 
-  /** Whether an update goes on although it has to wait; rejects it otherwise. */
   #isWaiting({ name, client, begin, reject }: WaitingUpdate): boolean {
     if (client?.isAborted) reject(new ClientDisconnectedError());
     else if (performance.now() - begin > this.timeout) reject(new SessionConflictError(name, this.timeout));
@@ -154,11 +142,7 @@ export class ConcurrentUpdates {
   }
 }
 
-/**
- * Applies updates to a text, one after the other, and leaves out those that throw. `last`: the attribute in the end;
- * undefined when all threw. Call `settle()` once the store has it, because an error may come of what was not stored
- * yet.
- */
+/** Leaves out updates that throw; `last`: undefined when all did. Call `settle()` once the store has it. */
 function applied(
   updates: readonly WaitingUpdate[],
   known: string | undefined,

@@ -25,9 +25,8 @@ const PART = 'nest-session.part';
 
 /**
  * Also restores `Date`, `Map`, `Set`, `BigInt`, `Buffer`, `NaN`, `undefined`, circles and everything else that
- * `devalue` can, and instances of the classes that you describe. Refuses keys `__proto__`, as JSON does. Stores a value
- * as JSON if JSON restores it. So sessions that were stored before stay readable, and other languages can still read
- * such values.
+ * `devalue` can, and instances of the classes that you describe. Refuses keys `__proto__`. Stores a value as JSON if
+ * JSON restores it, so that other languages, and what was stored before, stay readable.
  */
 export class DevalueAttributeSerializer extends AttributeSerializer {
   static {

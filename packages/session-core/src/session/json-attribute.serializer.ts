@@ -59,7 +59,6 @@ const OTHER_SERIALIZERS =
 interface JsonProblem {
   readonly path: string;
   readonly what: string;
-  /** What to store in its place. */
   readonly instead: string;
   /** Whether no serializer may store it: the key at `path` is `__proto__`. */
   readonly isForbidden?: boolean;
@@ -74,12 +73,10 @@ export function parseJson(text: string): unknown {
   return JSON.parse(text, (key, value: unknown) => (key === PROTO ? undefined : value));
 }
 
-/** A path, or the beginning of a long one. */
 export function shortened(path: string): string {
   return path.length > LONGEST_PATH ? `${path.slice(0, LONGEST_PATH)}…` : path;
 }
 
-/** Why a value with a key `__proto__` is not stored. `path`: that of the key, or of its object. */
 export function forbiddenKey(path: string): string {
   return (
     `holds a key \`__proto__\`${path === '' ? '' : ` at ${path}`}, which would become the prototype of a copy: remove ` +
@@ -87,7 +84,6 @@ export function forbiddenKey(path: string): string {
   );
 }
 
-/** Why JSON cannot restore a value; undefined when it can. */
 export function jsonProblem(value: unknown): JsonProblem | undefined {
   try {
     return findProblem(value);
@@ -103,10 +99,7 @@ export function jsonProblem(value: unknown): JsonProblem | undefined {
   }
 }
 
-/**
- * The first thing in a value that JSON would change. Its path is put together only when there is one. `ancestors`:
- * looks for references back, which costs more than everything else.
- */
+/** The first thing that JSON would change. `ancestors`: looks for references back, which costs more than all else. */
 function findProblem(value: unknown, ancestors?: Set<object>): JsonProblem | undefined {
   switch (typeof value) {
     case 'string':
@@ -168,7 +161,6 @@ function problemOfInstance(value: object): JsonProblem {
   return problem(`is a ${name}`, INSTEAD_OF[name] ?? 'store plain data, such as its id or the members that you need');
 }
 
-/** By the name of a class. */
 const INSTEAD_OF: Readonly<Record<string, string>> = {
   Date: 'store a number, its `getTime()`',
   Promise: 'await it, and store what it resolves to',
@@ -220,9 +212,7 @@ export class ApplicationSerializer extends AttributeSerializer {
     markSafe(this.prototype.deserialize);
   }
 
-  /** That of the application's own option. */
   chosen: AttributeSerializer | undefined;
-  /** That of an application without the option. */
   byDefault: AttributeSerializer = new JsonAttributeSerializer();
 
   /** That of these options; undefined when a module has replaced it. */
@@ -242,7 +232,6 @@ export class ApplicationSerializer extends AttributeSerializer {
     return hasText(this.#current, value, text);
   }
 
-  /** The name of its class, for the log. */
   get shownName(): string {
     return this.#current.constructor.name;
   }

@@ -25,7 +25,6 @@ export class SafePromise<T> extends Promise<T> {
     return safe;
   }
 
-  /** Whether anybody has asked for the result. */
   get isAwaited(): boolean {
     return this.#isAwaited;
   }

@@ -6,10 +6,8 @@ import type { SessionRecord, StoredText } from './session-record.js';
 /** How much a session may hold; Infinity: any amount. */
 export type SessionBounds = Readonly<Record<SessionBound, number>>;
 
-/** A session that may hold no more than its bounds allow. */
 export interface BoundedSession {
   readonly bounds: SessionBounds;
-  /** Hears of each change that a bound refuses. */
   reached(bound: SessionBound): void;
 }
 
@@ -54,11 +52,7 @@ export function assertAttributeFits(session: BoundedSession, name: string, text:
     throw refusal(session, 'maxAttributeSize', name, `takes ${Buffer.byteLength(text)} bytes`);
 }
 
-/**
- * The attribute `name` makes the session hold `content`; the store has `stored`. A session that exceeds a bound
- * already, because the bound was set later, can be changed as long as it does not grow.
- * @throws SessionBoundError when that is too much
- */
+/** A session that exceeds a bound already may be changed, but not grow. @throws SessionBoundError */
 export function assertSessionFits(
   session: BoundedSession,
   name: string,
@@ -98,7 +92,6 @@ function exceededBy(
   return bytes > Math.max(maxSessionSize, before.bytes) ? 'maxSessionSize' : undefined;
 }
 
-/** The error for changes of attributes that the store has answered `full`. */
 export function fullError(
   session: BoundedSession,
   bound: keyof ContentBounds,
@@ -122,13 +115,11 @@ function count(text: StoredText | null | undefined): 0 | 1 {
   return text === null || text === undefined ? 0 : 1;
 }
 
-/** The bytes that an attribute takes in UTF-8. */
 function sizeOf(name: string, text: StoredText | null | undefined): number {
   if (text === null || text === undefined) return 0;
   return Buffer.byteLength(name) + (typeof text === 'string' ? Buffer.byteLength(text) : text.bytes);
 }
 
-/** How many sessions were read, and the bytes of their attributes. */
 export function sizesOf(records: readonly SessionRecord[]): { found: number; size: number } {
   const sizes = records.flatMap(({ attributes }) => [...attributes].map(([name, text]) => sizeOf(name, text)));
   return { found: records.length, size: sizes.reduce((sum, size) => sum + size, 0) };

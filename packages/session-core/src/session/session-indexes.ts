@@ -13,7 +13,6 @@ type IndexedSession = Pick<ReadonlySession, 'principalName' | 'getAttribute' | '
 /** Gives the value under which an index lists a session; undefined, null or an empty string: it is not listed. */
 export type SessionIndex = (session: IndexedSession) => string | undefined | null;
 
-/** An index whose attribute is known. */
 interface Definition {
   readonly name: string;
   readonly attribute: string;
@@ -23,16 +22,12 @@ interface Definition {
 export const NO_INDEXES: IndexChanges = new Map();
 
 /**
- * The indexes of an application: that of principals, and those of the option `indexes`. Each is a function of one
- * attribute. So a save that writes the attribute knows the value of the index, whatever other requests write at the
- * same time, and the two always agree.
+ * Each index is a function of one attribute. So a save that writes the attribute knows the value of the index, whatever
+ * other requests write at the same time, and the two always agree.
  */
 export class SessionIndexes {
   readonly #byAttribute = new Map<string, Definition[]>();
-  /**
-   * The index of principals and these, by their names.
-   * @throws TypeError for an index that is not valid, such as one that reads two attributes
-   */
+  /** The index of principals and these. @throws TypeError for an invalid one, such as one that reads two attributes */
   constructor(indexes: Readonly<Record<string, SessionIndex>> = {}) {
     const principals: SessionIndex = ({ principalName }) => principalName;
     for (const [name, valueOf] of [[PRINCIPAL_NAME_INDEX_NAME, principals] as const, ...Object.entries(indexes)]) {
@@ -44,9 +39,8 @@ export class SessionIndexes {
   }
 
   /**
-   * The changes of indexes that follow from changed attributes. An index is among them when its attribute is, also with
-   * the value that it seems to have: another request may have changed it in the meantime.
-   * @throws SessionIndexError when the value of an index cannot be derived
+   * An index is among them when its attribute is, also with the value that it seems to have: another request may have
+   * changed it in the meantime. @throws SessionIndexError when a value cannot be derived
    */
   changesOf(changes: AttributeChanges, serializer: AttributeSerializer): IndexChanges {
     let indexes: Map<string, string | null> | undefined;
@@ -60,21 +54,17 @@ export class SessionIndexes {
     return indexes ?? NO_INDEXES;
   }
 
-  /**
-   * What takes a session out of the indexes of the attributes that it loses: of all but those that it keeps, if any.
-   */
+  /** What takes a session out of the indexes of all attributes but those that it keeps. */
   leave(keeps: (attribute: string) => boolean = () => false): IndexChanges {
     const lost = [...this.#byAttribute.values()].flat().filter(({ attribute }) => !keeps(attribute));
     return new Map(lost.map(({ name }) => [indexNameTerm(name), null]));
   }
 }
 
-/** The changes of indexes that follow from both. Most saves have none. */
 export function joined(left: IndexChanges, changed: IndexChanges): IndexChanges {
   return left.size > 0 ? new Map([...left, ...changed]) : changed;
 }
 
-/** What is wrong with an index, as the end of a sentence; undefined when it is valid. */
 export function indexProblem(name: string, valueOf: SessionIndex): string | undefined {
   if (name === PRINCIPAL_NAME_INDEX_NAME) return 'has the name of the index of principals, which is always there';
   return probe(name, valueOf).problem;
@@ -94,7 +84,6 @@ class IndexedAttributes implements IndexedSession {
   readonly getAttributeOrDefault = <T>(name: string, defaultValue: T): T => this.getAttribute<T>(name) ?? defaultValue;
 }
 
-/** Calls the function of an index for a session without attributes, to learn which attribute it reads. */
 function probe(name: string, valueOf: SessionIndex): { readonly attribute?: string; readonly problem?: string } {
   const problem = indexNameProblem(name);
   if (problem !== undefined) return { problem };
@@ -109,7 +98,6 @@ function probe(name: string, valueOf: SessionIndex): { readonly attribute?: stri
   return attribute !== undefined && others.length === 0 ? { attribute } : { problem: ONE_ATTRIBUTE };
 }
 
-/** The term under which an index lists a session with this value of its attribute; null: under none. */
 function termOf({ name, attribute, valueOf }: Definition, decode: () => unknown): string | null {
   let value: unknown;
   try {
@@ -137,15 +125,11 @@ const TOGETHER = 'keep in one attribute all that it depends on';
 const ONE_ATTRIBUTE = `must read one attribute, the same one for every session: ${TOGETHER}`;
 const WITHOUT_ATTRIBUTES = 'must return undefined for a session without attributes';
 
-/** Bytes of UTF-8 up to which stores list a session under a value as it is. */
 const LONGEST = 256;
 
 const HASHED = 'sha256:';
 
-/**
- * What stores have as the value of an index: the value itself; of a long one, its hash, so that clients cannot fill the
- * store with the names that they choose. A value that looks like a hash is hashed, so that it never is that of another.
- */
+/** Of a long value its hash, so that clients cannot fill the store; so of one that looks like a hash of another. */
 export function indexTerm(value: string): string {
   return value.startsWith(HASHED) || Buffer.byteLength(value) > LONGEST ? HASHED + hashOf(value) : value;
 }
@@ -155,16 +139,12 @@ function indexNameTerm(name: string): string {
   return name.replaceAll('%', '%25').replaceAll(':', '%3A');
 }
 
-/** An entry of an index as stores know it. */
 export interface IndexEntry {
   readonly indexName: string;
   readonly value: string;
 }
 
-/**
- * An entry as stores know it; undefined for text that is not well-formed, under which nothing is listed.
- * @throws TypeError for what is no text
- */
+/** Undefined for text that is not well-formed, under which nothing is listed. @throws TypeError for what is no text */
 export function indexEntry(name: string, value: string): IndexEntry | undefined {
   assertString('The name of an index', name);
   assertString(
@@ -176,7 +156,6 @@ export function indexEntry(name: string, value: string): IndexEntry | undefined 
   return { indexName: indexNameTerm(name), value: indexTerm(value) };
 }
 
-/** What is wrong with the name of an index, as the end of a sentence; undefined when it is valid. */
 function indexNameProblem(name: string): string | undefined {
   if (name === '') return 'must have a name';
   if (!isWellFormed(name)) return 'must have a name of well-formed Unicode';

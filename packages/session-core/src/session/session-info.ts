@@ -1,4 +1,5 @@
 import type { SessionRecord } from './session-record.js';
+import type { ReadonlySession } from './session.js';
 
 /** The client that created a session, or signed in to it. The client chose what it says of itself: do not trust it. */
 export interface SessionDevice {
@@ -8,18 +9,11 @@ export interface SessionDevice {
   readonly userAgent?: string;
 }
 
-/** What an index knows of a live session without loading its attributes. Times are epoch milliseconds of the store. */
-export interface SessionInfo {
-  /** The session id. It opens nothing, unless the option `sessionIds` is `'plain'`. */
-  readonly id: string;
-  /** When the session was created. */
-  readonly creationTime: number;
-  /** When somebody signed in to the session; undefined when nobody did. */
-  readonly authenticatedAt: number | undefined;
-  /** The last access that the store knows; up to `touchInterval` before the real one. */
-  readonly lastAccessedTime: number;
-  /** The idle timeout in whole seconds; negative: none. */
-  readonly maxInactiveInterval: number;
+/** What an index knows of a live session without loading its attributes. */
+export interface SessionInfo extends Pick<
+  ReadonlySession,
+  'id' | 'creationTime' | 'authenticatedAt' | 'lastAccessedTime' | 'maxInactiveInterval'
+> {
   /** Milliseconds until the session expires unless it is used; undefined: never. */
   readonly timeToLive: number | undefined;
   /** The client of the session; undefined unless the option `devices` is set. */

@@ -1,17 +1,12 @@
+import type { ReadonlySession } from './session.js';
+
 /** A live session as a store returns it. Times are epoch milliseconds by the store's clock. */
-export interface SessionRecord {
-  /** What the store knows the session by. */
-  readonly id: string;
-  /** When the session was created. */
-  readonly creationTime: number;
+export interface SessionRecord extends Pick<
+  ReadonlySession,
+  'id' | 'creationTime' | 'lastAccessedTime' | 'maxInactiveInterval' | 'absoluteTimeout'
+> {
   /** When somebody signed in to the session; undefined when nobody did. */
   readonly authenticatedAt?: number | undefined;
-  /** When the last access was recorded; it never goes back. */
-  readonly lastAccessedTime: number;
-  /** The idle timeout in whole seconds; negative: none. */
-  readonly maxInactiveInterval: number;
-  /** The absolute timeout in whole seconds since the creation or, if that was later, the sign-in; negative: none. */
-  readonly absoluteTimeout: number;
   /**
    * The texts of the attributes, as they were written. One that costs something to read is read when its attribute is
    * first read. No generator: it is read more than once.

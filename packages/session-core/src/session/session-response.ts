@@ -1,13 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 import { SessionStateError } from '../errors/session.errors.js';
 
-/** The response of the request that a session belongs to. */
 export interface SessionResponse {
-  /** Whether the headers were sent, so that no cookie can be added. */
   readonly headersSent: boolean;
   /** Whether it waits for the last save of the session, and is then sent. */
   readonly isWaiting?: boolean;
-  /** Whether the client disconnected before it had the response. */
   readonly isAborted?: boolean;
   /** The error of a change that needs a cookie, where it is not that the headers were sent. */
   readonly lateChange?: string;
@@ -21,21 +18,17 @@ export interface SessionResponse {
   device?(): string | undefined;
   /** Called when the session is used: from now on, the response waits until the session is saved. */
   hold?(): void;
-  /** Called at each change of the session. */
   noteChange?(): void;
   /**
    * Lets an error that nothing catches, such as that of a callback, decide the response, like a save that fails. False
    * when the response has begun: then the caller logs the error.
    */
   fail?(error: unknown): boolean;
-  /** The request of Node.js. */
   readonly request?: IncomingMessage;
 }
 
-/** Ends a session in the store. */
 export type SessionEnd = () => Promise<unknown>;
 
-/** The request or message that a session is of. */
 export interface SessionCaller {
   /**
    * When it began, by the monotonic clock; when it has ended every session of a principal itself, that time.
@@ -46,9 +39,7 @@ export interface SessionCaller {
   endedAll(principal: string): void;
 }
 
-/** On whose behalf a session changes. */
 export interface SessionBinding {
-  /** The response of the request; undefined outside of requests. */
   readonly response?: SessionResponse | undefined;
   /** The ends of the other live sessions of the same request, which `signOut()` ends as well. */
   readonly companions?: readonly SessionEnd[] | undefined;
@@ -58,18 +49,13 @@ export interface SessionBinding {
   readonly caller?: SessionCaller | undefined;
 }
 
-// Once the headers of the response were sent, its request starts no session and changes no token, because the client
-// would not get the cookie.
+// Once the headers were sent, a request starts no session and changes no token: the client would not get the cookie.
 
-/**
- * For a change that starts a new session.
- * @throws SessionStateError when the cookie of a new session can no longer be set
- */
+/** @throws SessionStateError when the cookie of a new session can no longer be set */
 export function assertStartable(response: SessionResponse | undefined): void {
   if (response?.headersSent) throw new SessionStateError(response.lateChange ?? LATE_START);
 }
 
-/** Whether there is a response that can still give its client another token. */
 export function takesToken(response: SessionResponse | undefined): boolean {
   return response !== undefined && !response.headersSent && !response.isWaiting;
 }
@@ -87,7 +73,6 @@ const LATE_ROTATION =
   'The session id cannot be changed after the headers of the response were sent, because the client would not get the ' +
   'new cookie and would lose its session. Call signIn() or changeSessionId() before the first byte';
 
-/** Seconds for which a session can be remembered. @throws SessionStateError when none can be */
 export function secondsRemembered(response: SessionResponse | undefined): number {
   if (!response) throw new SessionStateError(REMEMBERED_OUTSIDE);
   if (response.rememberedFor === undefined) throw new SessionStateError(NOT_REMEMBERED);
@@ -98,5 +83,4 @@ const REMEMBERED_OUTSIDE =
   'A session can be remembered only in an HTTP request, because it is the cookie that outlives the browser. Elsewhere, ' +
   'set session.maxInactiveInterval';
 
-/** The error of remembering a session where the application does not say for how long. */
 export const NOT_REMEMBERED = "No session can be remembered: set the option `cookie.rememberMe`, for example to '30d'";

@@ -34,7 +34,6 @@ import type { SessionKey, SessionToken } from './session-token.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type SaveOutcome } from './session.js';
 import type { TrackedAttributes } from './tracked-attributes.js';
 
-/** A change that a session object asks its repository to write. */
 export type SessionSave = CreateSession | UpdateSession | DeleteSession;
 
 /** How many live sessions a principal may have. */
@@ -45,10 +44,8 @@ export interface MaxSessions {
   readonly whenReached: SessionLimit['whenReached'];
 }
 
-/** What a session needs from its repository. */
 export interface SessionWriter {
   readonly serializer: AttributeSerializer;
-  /** Warns of each attribute once that cannot be decoded. */
   readonly warnings: WarnOnce;
   readonly indexes: SessionIndexes;
   readonly bounds: SessionBounds;
@@ -56,23 +53,17 @@ export interface SessionWriter {
   readonly visitorBounds?: SessionBounds | undefined;
   /** The timeouts of sessions in which somebody is signed in. */
   readonly timeouts: SessionTimeouts;
-  /** The idle timeout until somebody signs in. */
   readonly anonymousTimeout: number;
   /** The longest absolute timeout that a session may be given, in seconds; undefined: any. */
   readonly longestAbsoluteTimeout?: number | undefined;
-  /** The attributes that no sign-in keeps. */
   readonly visitorAttributes: readonly string[];
-  /** How many live sessions a principal may have; undefined: any number. */
   readonly maxSessions: MaxSessions | undefined;
-  /** The updates of attributes that are under way. */
   readonly updates: ConcurrentUpdates;
   /** One atomic step of the store. @throws SessionStoreError when the store failed or did not reply in time */
   write(change: SessionChange): Promise<WriteReply>;
-  /** A fresh token and its id. `replaced`: the current id of the session that gets them. */
   drawKey(replaced?: string): SessionKey;
   /** The id as log lines show it: an id that is a token is replaced by a fingerprint. */
   shown(id: string): string;
-  /** Where to report what an attacker may have done; unset: nowhere. */
   readonly securityEvents?: SecurityEvents | undefined;
 }
 
@@ -86,7 +77,6 @@ export interface StoredState {
   readonly timeouts: SessionTimeouts;
   /** The same, without those that a save has changed that had no reply: the store may have either. */
   readonly knownTimeouts: TimeoutChanges;
-  /** What the store needs to know of the session. */
   readonly memo: object | undefined;
   /** Whether the store had a user in the session when it was loaded. */
   readonly hadUser: boolean;
@@ -107,22 +97,18 @@ export interface StoredState {
  */
 export interface SessionState {
   readonly stored: StoredState;
-  /** The id that the session has after the next save. */
   readonly id: string;
   /** Known only for a session that was created or rotated here: the store has only the id. */
   readonly token: SessionToken | undefined;
   readonly timeouts: SessionTimeouts;
   /** The ids that the client presented and that opened nothing. */
   readonly presentedIds: readonly string[];
-  /** A sign-in that is not saved, or the end of one. */
   readonly authentication: Authentication | undefined;
   /** Whether the next save removes all attributes that the store has. */
   readonly clears: boolean;
   /** Whether the next rotation leads no change of the former id on. */
   readonly closes: boolean;
-  /** Why the next save deletes the session; undefined: it does not. */
   readonly deletion: SessionDeletedReason | undefined;
-  /** Whether saves do not renew the idle timeout. */
   readonly keepsIdle: boolean;
   /** Until then, by the monotonic clock, a save of attributes need not renew the idle timeout either. */
   readonly isFreshUntil: number;
@@ -131,13 +117,11 @@ export interface SessionState {
 interface Authentication {
   /** The attributes that a sign-in keeps; undefined: nobody is signed in any more. */
   readonly kept: KeptAttributes | undefined;
-  /** When somebody signed in. */
   readonly at: number | undefined;
 }
 
 export const SIGNED_OUT: Authentication = { kept: undefined, at: undefined };
 
-/** What is known only of a session that was created here. */
 export type CreatedSession = Required<Pick<SessionState, 'token' | 'presentedIds'>>;
 
 /** The state of a session that the store returned, or that was created here. `hadUser`: whether it has a principal. */
@@ -188,17 +172,14 @@ export function isGone({ stored: { ended } }: SessionState): boolean {
   return ended === 'gone' || ended === 'rotated';
 }
 
-/** Since when somebody is signed in. */
 export function authenticatedAt({ authentication, stored }: SessionState): number | undefined {
   return authentication ? authentication.at : stored.authenticatedAt;
 }
 
-/** Whether somebody has signed in since the last save. */
 export function signsIn({ authentication }: SessionState): boolean {
   return authentication?.kept !== undefined;
 }
 
-/** Whether the session is new and ends at once. */
 export function isNeverStored({ stored, deletion, timeouts }: SessionState): boolean {
   return stored.id === undefined && (deletion !== undefined || endsNow(timeouts));
 }
@@ -209,7 +190,6 @@ function endsRotated(state: SessionState): boolean {
   return state.deletion !== undefined && state.stored.ended === 'rotated';
 }
 
-/** Whether the store has, or may have, other timeouts. */
 function hasTimeouts({ timeouts, stored: { knownTimeouts } }: SessionState): boolean {
   return timeouts !== knownTimeouts && haveChanged(timeouts, knownTimeouts);
 }
@@ -245,7 +225,6 @@ export function begunAnew(state: SessionState): SessionState {
   return { ...withStored(state, { id: undefined, ended: undefined, memo: undefined }), presentedIds };
 }
 
-/** Once a save has failed to start what it should: that is told only once. */
 export function failed(state: SessionState): SessionState {
   return { ...state, authentication: undefined, clears: false };
 }
@@ -350,12 +329,10 @@ function update(
   };
 }
 
-/** How much the session may hold, by whether somebody is signed in. */
 export function boundsOf(attributes: TrackedAttributes, { bounds, visitorBounds }: SessionWriter): SessionBounds {
   return visitorBounds && attributes.peek(PRINCIPAL_ATTRIBUTE) === undefined ? visitorBounds : bounds;
 }
 
-/** What of an update does not depend on its values. `isOfAttributes`: whether it changes nothing else. */
 export function accessOf(state: SessionState, isOfAttributes: boolean): Pick<UpdateSession, 'keepsIdle' | 'memo'> {
   const { memo } = state.stored;
   // A user who signs in is there, whatever the route says.
@@ -377,7 +354,6 @@ function textsToSave(state: SessionState, attributes: TrackedAttributes): Map<st
   return texts;
 }
 
-/** The indexes of the attributes that a save takes from the session. */
 function indexesToLeave({ clears, authentication }: SessionState, { indexes }: SessionWriter): IndexChanges {
   if (clears) return indexes.leave();
   const kept = authentication?.kept;
@@ -405,7 +381,6 @@ export interface SentSave {
   readonly from: SessionState;
 }
 
-/** The state once a save is on its way. */
 export function sent(state: SessionState, save: SessionSave): SessionState {
   if (save.kind !== 'update' || (save.maxInactiveInterval ?? save.absoluteTimeout) === undefined) return state;
   const { maxInactiveInterval, absoluteTimeout } = state.stored.knownTimeouts;
@@ -417,12 +392,10 @@ export function sent(state: SessionState, save: SessionSave): SessionState {
   });
 }
 
-/** What has become of a save. */
 export interface Settlement {
   readonly state: SessionState;
   /** Unset: the store has refused it, and nothing has changed. */
   readonly outcome?: SaveOutcome;
-  /** The limit for which the store has refused it. */
   readonly limit?: 'maxSessions' | keyof ContentBounds;
   /** Why it is an error although the store has not failed. */
   readonly failure?: string;
@@ -507,7 +480,6 @@ function settleGone(state: SessionState, save: SessionSave, attributes: TrackedA
   return failure === undefined ? { state, outcome } : { state: failed(state), outcome, failure };
 }
 
-/** What a save should have started in a session that is gone. */
 function failureOf(save: CreateSession | UpdateSession): string | undefined {
   if (save.kind === 'create') return isUninitialized(save.attributes.keys()) ? undefined : NOT_CREATED;
   if (save.signIn) return NOT_SIGNED_IN;
@@ -523,12 +495,10 @@ export function settlePresented(state: SessionState, replies: readonly WriteRepl
   return { state: withStored(after, { wasEnded }), outcome: 'saved' };
 }
 
-/** How the session ended of a change that the store did not make. */
 function endOfReply(reply: WriteReply): 'gone' | 'rotated' {
   return 'rotated' in reply && reply.rotated ? 'rotated' : 'gone';
 }
 
-/** Why a save that finds its session gone is an error. */
 export const NOT_CREATED =
   'The session was not created: the token that the request presented was replaced less than ' +
   `${FORWARDING_TIME / 1000} s ago`;

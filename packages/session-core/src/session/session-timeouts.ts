@@ -5,24 +5,17 @@ import type { SessionRecord } from './session-record.js';
 /** The timeouts of a session in seconds; -1: none. */
 export type SessionTimeouts = Pick<SessionRecord, 'maxInactiveInterval' | 'absoluteTimeout'>;
 
-/** The timeouts that a save writes. */
 export type TimeoutChanges = Pick<UpdateSession, 'maxInactiveInterval' | 'absoluteTimeout'>;
 
-/** What tells when a session begins; in epoch milliseconds. */
 type BeginTimes = Pick<SessionRecord, 'creationTime' | 'authenticatedAt'>;
 
-/** A timeout that never passes. */
 const NEVER = -1;
 
-/**
- * When a session expires: the earlier end of both timeouts. `accessed`: from when the idle timeout counts. All in epoch
- * milliseconds; Infinity for never.
- */
+/** The earlier end of both timeouts; Infinity for never. `accessed`: from when the idle timeout counts. */
 export function endOf(maxInactiveInterval: number, accessed: number, absoluteExpiry: number): number {
   return Math.min(endAfter(maxInactiveInterval, accessed), absoluteExpiry);
 }
 
-/** When a timeout passes, in epoch milliseconds; Infinity for a timeout that never passes. */
 export function endAfter(seconds: number, since: number): number {
   return seconds < 0 ? Infinity : since + seconds * 1000;
 }
@@ -38,7 +31,6 @@ export function absoluteTimeoutOf(session: BeginTimes & { readonly absoluteExpir
   return Number.isFinite(absoluteExpiry) ? Math.round((absoluteExpiry - beganAt(session)) / 1000) : NEVER;
 }
 
-/** What a save must write of these timeouts when the store has others. */
 export function timeoutChanges(now: SessionTimeouts, stored: TimeoutChanges): TimeoutChanges {
   // Stores know one way to end a session at once, whichever timeout was set to 0.
   if (endsNow(now)) return { maxInactiveInterval: 0 };
@@ -46,20 +38,15 @@ export function timeoutChanges(now: SessionTimeouts, stored: TimeoutChanges): Ti
   return { maxInactiveInterval: changed('maxInactiveInterval'), absoluteTimeout: changed('absoluteTimeout') };
 }
 
-/** Whether a save must write any of these timeouts. */
 export function haveChanged(now: SessionTimeouts, stored: TimeoutChanges): boolean {
   return now.maxInactiveInterval !== stored.maxInactiveInterval || now.absoluteTimeout !== stored.absoluteTimeout;
 }
 
-/** Whether one of the timeouts ends the session at once. */
 export function endsNow({ maxInactiveInterval, absoluteTimeout }: TimeoutChanges): boolean {
   return maxInactiveInterval === 0 || absoluteTimeout === 0;
 }
 
-/**
- * The seconds of a timeout.
- * @throws RangeError for anything but whole seconds, a duration of whole seconds, or `'never'`
- */
+/** @throws RangeError for anything but whole seconds, a duration of whole seconds, or `'never'` */
 export function secondsOf(name: keyof SessionTimeouts, timeout: unknown): number {
   if (timeout === 'never') return NEVER;
   const seconds = typeof timeout === 'number' ? timeout : Number(parseDuration(timeout)) / 1000;

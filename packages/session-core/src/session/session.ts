@@ -20,23 +20,15 @@ export interface ReadonlySession {
    * until the save, by the clock of the application.
    */
   readonly authenticatedAt: number | undefined;
-  /**
-   * The names of the attributes, in a new array. Once a read has found that an attribute cannot be decoded, its name is
-   * missing.
-   */
+  /** The names of the attributes, in a new array, without those that a read could not decode. */
   readonly attributeNames: SessionAttributeName[];
   /** The value of an attribute, or undefined when there is none. */
   getAttribute<K extends keyof SessionAttributes>(name: K): SessionAttributes[K] | undefined;
-  /**
-   * The value of an attribute that `SessionAttributes` does not declare, or undefined. Nothing checks that it is a `T`.
-   */
+  /** One that `SessionAttributes` does not declare, or undefined. Nothing checks that it is a `T`. */
   getAttribute<T = unknown, N extends string = string>(name: OtherAttributeName<N>): T | undefined;
   /** The value of an attribute. @throws SessionAttributeError when there is none */
   getRequiredAttribute<K extends keyof SessionAttributes>(name: K): SessionAttributes[K];
-  /**
-   * The value of an attribute that `SessionAttributes` does not declare. @throws SessionAttributeError when there is
-   * none
-   */
+  /** One that `SessionAttributes` does not declare. @throws SessionAttributeError when there is none */
   getRequiredAttribute<T = unknown, N extends string = string>(name: OtherAttributeName<N>): T;
   /** The value of an attribute, or `defaultValue` when there is none. */
   getAttributeOrDefault<K extends keyof SessionAttributes>(
@@ -58,9 +50,9 @@ export interface Session extends ReadonlySession {
   /** The browser that the session is bound to; undefined where it is bound to none. See the option `deviceBound`. */
   readonly device: BoundDevice | undefined;
   /**
-   * Whether a save of this object, `updateAttribute()` included, has found that the session is gone: it has expired, or
-   * another request has ended it, changed its id or signed another user in. The store takes no more changes of this
-   * object, except a sign-in of a visitor. False for a session that this object itself has ended.
+   * Whether a save of this object, `updateAttribute()` included, has found the session gone: it has expired, or another
+   * request has ended it, changed its id or signed another user in. The store takes no more changes of this object,
+   * except a sign-in of a visitor. False where this object itself has ended it.
    */
   readonly isGone: boolean;
   /**
@@ -78,13 +70,12 @@ export interface Session extends ReadonlySession {
   get absoluteTimeout(): number;
   set absoluteTimeout(timeout: number | string);
   /**
-   * The name of the signed-in principal, which finds the session. To sign somebody in, call `signIn()` instead. Set it
-   * to a non-empty string of well-formed Unicode, or to undefined to remove it together with `authenticatedAt`.
+   * The name of the signed-in principal. To sign somebody in, call `signIn()` instead. Set it to a non-empty string of
+   * well-formed Unicode, or to undefined to remove it together with `authenticatedAt`.
    *
-   * In a request whose response has not begun, a change of the principal also changes the session id and removes
-   * `authenticatedAt`. Outside of requests, as in a job that renames a user, the rest of the session stays as it is. If
-   * the session had no principal before, its idle timeout changes from the option `anonymousTimeout` to `timeout`; if
-   * you remove the principal, it changes back.
+   * In a request whose response has not begun, a change also changes the session id and removes `authenticatedAt`;
+   * outside of requests, as in a job that renames a user, the rest of the session stays. The first principal changes
+   * the idle timeout from the option `anonymousTimeout` to `timeout`, and its removal changes it back.
    * @throws TypeError when set to anything else; SessionStateError when set to another name in a message over an open
    *   connection, or after the response has begun
    */
@@ -113,11 +104,10 @@ export interface Session extends ReadonlySession {
    */
   signIn(name: string, options?: SessionSignIn): void;
   /**
-   * Signs the user out. It ends the session at the save, as `invalidate()` does, and expires the cookie. It also ends
-   * every other live session that the request presented, for example by a second cookie. If the store fails, the
-   * response is a 503, and the client can repeat the request. If the session is that of another user by then, it stays:
-   * the save throws a `SessionGoneError`, which becomes a 409 response. With the option `multipleSessions`, the
-   * sessions of other aliases stay.
+   * Signs the user out: ends the session at the save, as `invalidate()` does, with every other live session that the
+   * request presented, for example by a second cookie, and expires the cookie. If the store fails, the response is a
+   * 503, and the client can repeat the request. If the session is that of another user by then, it stays: the save
+   * throws a `SessionGoneError`, a 409 response. With the option `multipleSessions`, sessions of other aliases stay.
    */
   signOut(): void;
   /**

@@ -7,25 +7,19 @@ import { SessionAttributeError } from '../errors/session.errors.js';
 import type { WarnOnce } from '../logging/warn-once.js';
 import type { StoredText } from './session-record.js';
 
-/** Matches names of attributes. */
 export type NameTest = (name: string) => boolean;
 
 /** The attributes of a session as the store has them: texts, each of which is decoded only when it is read. */
 export class StoredAttributes {
   readonly #texts: Map<string, StoredText>;
-  /**
-   * Matches what the next rotation leaves behind. The store still has these attributes, but nothing here shows them.
-   */
+  /** Matches what the next rotation leaves behind: the store still has it, but nothing here shows it. */
   #left: NameTest | undefined;
-  /** By attribute name, the text that could not be decoded. */
   #undecodable: Map<string, string> | undefined;
 
   constructor(
     texts: Iterable<readonly [string, StoredText]>,
     readonly serializer: AttributeSerializer,
-    /** Warns of each undecodable attribute once. */
     private readonly warnings: WarnOnce,
-    /** The session id as log lines show it. */
     private readonly shownId: () => string,
   ) {
     this.#texts = new Map(texts);
@@ -41,7 +35,6 @@ export class StoredAttributes {
     });
   }
 
-  /** All attributes, also those that cannot be decoded. */
   get texts(): Iterable<readonly [name: string, text: StoredText]> {
     return this.#left ? [...this.#texts].filter(([name]) => !this.isLeft(name)) : this.#texts;
   }
@@ -50,12 +43,10 @@ export class StoredAttributes {
     return this.unread(name) !== undefined;
   }
 
-  /** The text, or an object that reads it. */
   unread(name: string): StoredText | undefined {
     return this.#left?.(name) ? undefined : this.#texts.get(name);
   }
 
-  /** @throws SessionStoreError when the store cannot read the text */
   text(name: string): string | undefined {
     const text = this.unread(name);
     if (typeof text !== 'object') return text;
@@ -72,23 +63,19 @@ export class StoredAttributes {
     });
   }
 
-  /** Records the text that the store has now; undefined when it no longer has the attribute. */
   replace(name: string, text: string | undefined): void {
     if (text === undefined) this.#texts.delete(name);
     else this.#texts.set(name, text);
   }
 
-  /** What `leave()` was called with since the last save that has left attributes behind. */
   get left(): NameTest | undefined {
     return this.#left;
   }
 
-  /** Whether the next rotation leaves an attribute behind. */
   isLeft(name: string): boolean {
     return this.#left?.(name) === true;
   }
 
-  /** The names of what the store has and `leave()` has hidden. */
   get namesLeft(): string[] {
     return this.#left ? [...this.#texts.keys()].filter((name) => this.isLeft(name)) : [];
   }
@@ -99,19 +86,16 @@ export class StoredAttributes {
     this.#left = before ? (name) => before(name) || isLeft(name) : isLeft;
   }
 
-  /** Shows what was left behind again, because no rotation will be saved. */
   stay(): void {
     this.#left = undefined;
   }
 
-  /** Records a save. `left`: what it has left behind. */
   saved(changes: AttributeChanges, left: NameTest | undefined): void {
     if (left) for (const name of this.#texts.keys()) if (left(name)) this.#texts.delete(name);
     if (this.#left === left) this.#left = undefined;
     for (const [name, text] of changes) this.replace(name, text ?? undefined);
   }
 
-  /** The value that `decode()` would return if the attribute had this text. */
   decodeText(name: string, text: string | undefined): unknown {
     if (text === this.text(name)) return this.decode(name);
     const texts = text === undefined ? [] : ([[name, text]] as const);
@@ -133,7 +117,6 @@ export class StoredAttributes {
     }
   }
 
-  /** The decoded value; undefined when the store cannot read it or it cannot be decoded. */
   peek(name: string): unknown {
     try {
       return this.decode(name);
@@ -142,7 +125,6 @@ export class StoredAttributes {
     }
   }
 
-  /** @throws SessionAttributeError when the serializer cannot encode the value */
   encode(name: string, value: unknown): string {
     try {
       return this.serializer.serialize(value);
@@ -151,7 +133,6 @@ export class StoredAttributes {
     }
   }
 
-  /** The text of a value; undefined when it cannot be encoded. */
   textOf(value: unknown): string | undefined {
     return attempt(() => this.serializer.serialize(value));
   }
@@ -160,10 +141,7 @@ export class StoredAttributes {
     return hasText(this.serializer, value, text);
   }
 
-  /**
-   * The text that later encodings of a value are compared with. Not the stored text: another language may write the
-   * same value differently, and reading it must not write it back.
-   */
+  /** To compare with later encodings: not the stored text, which another language may have written differently. */
   textAsRead(raw: string): string | undefined {
     // Others may store what we cannot encode, such as 1e999, which we read as Infinity. Reading it must not fail.
     return attempt(() => this.serializer.serialize(readText(this.serializer, raw)));
@@ -194,22 +172,17 @@ function attempt<T>(call: () => T): T | undefined {
   }
 }
 
-/** Whether a value that was read can be changed without being set. */
 function canChangeInPlace(value: unknown): boolean {
   return typeof value === 'object' && value !== null;
 }
 
-/** The session whose attributes are tracked. */
 interface AttributesSession extends BoundedSession {
-  /** Whether the store does not have the session yet. */
   readonly isNew: boolean;
 }
 
-/** An attribute as the application sees it. */
 interface Entry {
   readonly name: string;
   readonly value: unknown;
-  /** Whether the application set it since the last save; otherwise it was only read. */
   assigned: boolean;
   /**
    * The text when the attribute was set, read or last saved, to notice an object that is changed in place; null for a
@@ -227,9 +200,7 @@ interface Counted {
   now: SessionContent;
 }
 
-/**
- * The attributes as the application sees them. Knows which must be written: those set, and objects changed in place.
- */
+/** The attributes as the application sees them, and which must be written: those set, and objects changed in place. */
 export class TrackedAttributes {
   readonly #session: AttributesSession;
   #stored: StoredAttributes;
@@ -276,17 +247,14 @@ export class TrackedAttributes {
     return known ? known.value : this.#stored.peek(name);
   }
 
-  /**
-   * @throws SessionAttributeError when the value cannot be stored, and SessionBoundError when it is too large: now, so
-   * that the stack shows the caller
-   */
+  /** @throws SessionAttributeError or SessionBoundError: now, so that the stack shows the caller */
   set(name: string, value: unknown): void {
     this.#set(name, value, this.#textToSet(name, value));
   }
 
   /**
-   * The same, but a value that the store has is not written again, because that could undo a change of another request.
-   * It is watched for changes in place. @throws as `set()` does
+   * Does not write again what the store has, because that could undo a change of another request.
+   * @throws as `set()` does
    */
   assign(name: string, value: unknown): void {
     const text = this.#textToSet(name, value);
@@ -297,10 +265,7 @@ export class TrackedAttributes {
     else this.#entries.set(name, { name, value, assigned: false, text, isRaw: false });
   }
 
-  /**
-   * Calls what sets an attribute. When that throws, the attribute stays as it was, also where it has changed the object
-   * in place.
-   */
+  /** When `set` throws, the attribute stays as it was, also where that has changed the object in place. */
   update(name: string, set: (current: unknown) => void): void {
     const entry = this.#read(name);
     const text = canChangeInPlace(entry.value) ? this.#stored.textOf(entry.value) : undefined;
@@ -314,7 +279,6 @@ export class TrackedAttributes {
     }
   }
 
-  /** The text of a value that will be written. @throws as `set()` does */
   encode(name: string, value: unknown): string {
     const text = this.#fitting(name, this.#stored.encode(name, value));
     this.#admitted(name, text);
@@ -322,13 +286,11 @@ export class TrackedAttributes {
     return text;
   }
 
-  /** Whether the application set it, or changed it in place, since the last save. */
   isChanged(name: string): boolean {
     const entry = this.#entries.get(name);
     return entry !== undefined && (entry.assigned || this.#changeInPlace(entry) !== undefined);
   }
 
-  /** Whether `changes()` has attributes that were set or removed. */
   get hasSet(): boolean {
     if (this.#wasSet) for (const entry of this.#entries.values()) if (this.#isWritable(entry)) return true;
     return false;
@@ -341,10 +303,7 @@ export class TrackedAttributes {
     return false;
   }
 
-  /**
-   * Call it when the application has finished, and nothing has changed in place. Until the promises that are settled
-   * now have had their turn, no object is compared again unless one is read.
-   */
+  /** Until the promises that are settled now have had their turn, no object is compared again unless one is read. */
   rest(): void {
     if (!this.#mayHaveChanged) return;
     this.#mayHaveChanged = false;
@@ -358,20 +317,17 @@ export class TrackedAttributes {
     for (const name of this.#entries.keys()) if (isLeft(name)) this.#entries.delete(name);
   }
 
-  /** Forgets what the application has read and changed since the last save. */
   discard(): void {
     this.#entries.clear();
     this.#wasSet = false;
     this.#content = undefined;
   }
 
-  /** Forgets them as well, and takes over what another object of the session has loaded later. */
   replaceBy(loaded: TrackedAttributes): void {
     this.#stored = loaded.#stored;
     this.discard();
   }
 
-  /** What has to be written, by name. */
   changes(): Map<string, string | null> {
     const changes = new Map<string, string | null>();
     let inPlace: string | undefined;
@@ -386,7 +342,6 @@ export class TrackedAttributes {
     return changes;
   }
 
-  /** Records that a save is on its way. */
   sent(changes: AttributeChanges): void {
     this.#written = { stored: this.#stored, left: this.#stored.left };
     for (const [name, text] of changes) {
@@ -396,7 +351,6 @@ export class TrackedAttributes {
     }
   }
 
-  /** Whether attributes were left behind since the last save was sent. */
   get leavesMore(): boolean {
     const { left } = this.#stored;
     return left !== undefined && left !== this.#written?.left;
@@ -453,7 +407,6 @@ export class TrackedAttributes {
     (this.#unconfirmed ??= new Set()).add(name);
   }
 
-  /** null for a value that removes the attribute. */
   #textToSet(name: string, value: unknown): string | null {
     assertName(name);
     return value === undefined || value === null ? null : this.#stored.encode(name, value);
@@ -467,7 +420,6 @@ export class TrackedAttributes {
     this.#wasSet = true;
   }
 
-  /** The text of an attribute, which fits by itself. */
   #fitting(name: string, text: string): string {
     assertAttributeFits(this.#session, name, text, this.#stored.has(name));
     return text;
@@ -483,7 +435,6 @@ export class TrackedAttributes {
     return (this.#content = { stored, now });
   }
 
-  /** What the session will hold when an attribute is set to this text, or removed. @throws SessionBoundError */
   #admitted(name: string, text: string | null): SessionContent {
     const entry = this.#entries.get(name);
     const { now, stored } = this.#counted;
@@ -492,7 +443,6 @@ export class TrackedAttributes {
     return content;
   }
 
-  /** Objects that were changed in place are counted now; what was set was counted then. */
   #assertFits(changes: AttributeChanges, changed: string): void {
     const { stored } = this.#counted;
     let content = stored;
@@ -500,7 +450,6 @@ export class TrackedAttributes {
     assertSessionFits(this.#session, changed, content, stored);
   }
 
-  /** The text to write, or null to remove the attribute; undefined when there is nothing to write. */
   #change(entry: Entry): string | null | undefined {
     if (!entry.assigned) {
       const changed = this.#changeInPlace(entry);
@@ -525,7 +474,6 @@ export class TrackedAttributes {
     return text !== null || this.#stored.has(name) || mayBeStored;
   }
 
-  /** The new text of an object that was changed in place since it was read or saved. */
   #changeInPlace(entry: Entry): string | undefined {
     const { name, assigned, value, text } = entry;
     if (assigned || !canChangeInPlace(value) || typeof text !== 'string') return undefined;

@@ -33,35 +33,14 @@ import {
   type SessionResponse,
   takesToken,
 } from './session-response.js';
-import {
-  accessOf,
-  authenticatedAt,
-  begunAnew,
-  boundsOf,
-  type CreatedSession,
-  discarded,
-  failed,
-  failureToStart,
-  isGone,
-  isNeverStored,
-  isSet,
-  mayBeginAnew,
-  nextSave,
-  NOT_CREATED,
-  NOT_SIGNED_IN,
-  reloaded,
-  sent,
-  type SentSave,
-  type SessionSave,
-  type SessionState,
-  type SessionWriter,
-  settle,
-  type Settlement,
-  settlePresented,
-  SIGNED_OUT,
-  signsIn,
-  stateOf,
-  withStored,
+import * as states from './session-state.js';
+import type {
+  CreatedSession,
+  SentSave,
+  SessionSave,
+  SessionState,
+  SessionWriter,
+  Settlement,
 } from './session-state.js';
 import { endsNow, secondsOf, type SessionTimeouts } from './session-timeouts.js';
 import type { SessionToken } from './session-token.js';
@@ -92,14 +71,11 @@ export class TrackedSession implements Session {
   #isBeforeResponse = false;
   /** The ends of other sessions, which come first: so a request that failed in between can be repeated. */
   #beforeEnd: readonly SessionEnd[] | undefined;
-  /** What the application says to a new session. */
   #permission: Promise<void> | undefined;
   /** A creation or rotation whose reply was lost: the store may have made it. */
   #unanswered: SentSave | undefined;
-  /** The last save or update, done or not; undefined when there was none. */
   #turn: Promise<unknown> | undefined;
 
-  /** A new session. `presentedIds`: the ids that the client presented and that opened nothing. */
   static create(writer: SessionWriter, timeouts: SessionTimeouts, presentedIds: readonly string[] = []) {
     const { id, token } = writer.drawKey();
     const now = Date.now();
@@ -115,13 +91,12 @@ export class TrackedSession implements Session {
     throw new TypeError('Not a session of this library: use SessionRepository.createSession() or findById()');
   }
 
-  /** A session that the store returned, or with `created` a new one. */
   constructor(writer: SessionWriter, record: SessionRecord, created?: CreatedSession) {
     this.#writer = writer;
     const shownId = () => writer.shown(this.storedId ?? '');
     const stored = new StoredAttributes(record.attributes, writer.serializer, writer.warnings, shownId);
     this.#attributes = new TrackedAttributes(stored, this);
-    this.#state = stateOf(record, stored.has(PRINCIPAL_ATTRIBUTE), created);
+    this.#state = states.stateOf(record, stored.has(PRINCIPAL_ATTRIBUTE), created);
     Object.preventExtensions(this); // A property would be lost silently.
   }
 
@@ -134,7 +109,7 @@ export class TrackedSession implements Session {
   }
 
   get isGone(): boolean {
-    return isGone(this.#state);
+    return states.isGone(this.#state);
   }
 
   get creationTime(): number {
@@ -194,12 +169,11 @@ export class TrackedSession implements Session {
   }
 
   get authenticatedAt(): number | undefined {
-    return this.isOver ? undefined : authenticatedAt(this.#state);
+    return this.isOver ? undefined : states.authenticatedAt(this.#state);
   }
 
-  /** Whether `signIn()` was called since the last save. */
   get signsIn(): boolean {
-    return !this.isOver && signsIn(this.#state);
+    return !this.isOver && states.signsIn(this.#state);
   }
 
   get attributeNames(): SessionAttributeName[] {
@@ -210,7 +184,6 @@ export class TrackedSession implements Session {
     return HIDDEN.has(name) ? undefined : this.getOwnAttribute<T>(name);
   }
 
-  /** The same, also of attributes that no application may read. */
   getOwnAttribute<T>(name: string): T | undefined {
     return this.isOver ? undefined : (this.#attributes.get(name) as T | undefined);
   }
@@ -230,7 +203,6 @@ export class TrackedSession implements Session {
     this.setOwnAttribute(name, value);
   }
 
-  /** The same, for the attributes that only the library sets. */
   setOwnAttribute(name: string, value: unknown): void {
     this.#assertStartable();
     this.#attributes.set(name, value);
@@ -251,7 +223,6 @@ export class TrackedSession implements Session {
     return SafePromise.of(this.#updateAttribute(name, update, true));
   }
 
-  /** The same, for the attributes that only the library sets. */
   updateOwnAttribute<T = unknown>(name: string, update: Update<T>): Promise<T | undefined> {
     return SafePromise.of(this.#updateAttribute(name, update, false));
   }
@@ -281,15 +252,12 @@ export class TrackedSession implements Session {
       this.#attributes.leave(() => true);
       const { hadUser } = this.#state.stored;
       // Of a visitor, it may be the login of an application that names no principal.
-      const wasUser = hadUser || authenticatedAt(this.#state) !== undefined;
-      this.#change({ clears: true, authentication: wasUser ? SIGNED_OUT : undefined });
+      const wasUser = hadUser || states.authenticatedAt(this.#state) !== undefined;
+      this.#change({ clears: true, authentication: wasUser ? states.SIGNED_OUT : undefined });
     });
   }
 
-  /**
-   * Gives the session another id at the next save, unless a sign-in does, and lets nothing lead there from the former
-   * one. Not where the client cannot be told.
-   */
+  /** Another id at the next save, to which nothing leads from the former one. Not where the client cannot be told. */
   shutOut(): void {
     if (this.isNew || this.isOver || !takesToken(this.response)) return;
     this.#assertRotatable();
@@ -306,12 +274,10 @@ export class TrackedSession implements Session {
     return this.#saveInTurn(false);
   }
 
-  /** The same, where the response waits for it. */
   saveBeforeResponse(): Promise<SaveOutcome> {
     return this.#saveInTurn(true);
   }
 
-  /** The last save or update, done or not; undefined when there was none. */
   get lastSave(): Promise<unknown> | undefined {
     return this.#turn;
   }
@@ -321,26 +287,23 @@ export class TrackedSession implements Session {
     return this.#state.stored.id;
   }
 
-  /** The id as log lines show it. */
   get shownId(): string {
     return this.#writer.shown(this.id);
   }
 
-  /** Whether there is anything to save. */
   get isDirty(): boolean {
     // What was set comes first, because it needs no encoding.
     if (this.isSet) return true;
-    return !this.#state.stored.ended && !isNeverStored(this.#state) && this.#attributes.hasChangedInPlace;
+    return !this.#state.stored.ended && !states.isNeverStored(this.#state) && this.#attributes.hasChangedInPlace;
   }
 
-  /** The application has finished: see `TrackedAttributes.rest()`. */
   rest(): void {
     this.#attributes.rest();
   }
 
   /** Whether there is anything to save, apart from objects that were changed in place: it encodes none. */
   get isSet(): boolean {
-    return this.#beforeEnd !== undefined || isSet(this.#state, this.#attributes);
+    return this.#beforeEnd !== undefined || states.isSet(this.#state, this.#attributes);
   }
 
   /** The token to send to the client: that of a session that was created or rotated here, once it is stored. */
@@ -349,7 +312,6 @@ export class TrackedSession implements Session {
     return !this.isOver && !stored.ended && stored.id === id ? token : undefined;
   }
 
-  /** Whether this object ended the session. False when another request did. */
   get isDeleted(): boolean {
     return this.#state.stored.ended === 'deleted';
   }
@@ -381,18 +343,15 @@ export class TrackedSession implements Session {
     return stored.has(name) && stored.peek(name) === undefined;
   }
 
-  /** The principal in the store, as far as this object knows: undefined without one, or one that cannot be decoded. */
   get storedPrincipal(): string | undefined {
     const name = this.#attributes.stored.peek(PRINCIPAL_ATTRIBUTE);
     return typeof name === 'string' ? name : undefined;
   }
 
-  /** Whether this object has somebody else signed in than the store, or nobody, until its next save. */
   get changesPrincipal(): boolean {
     return this.peekAttribute(PRINCIPAL_ATTRIBUTE) !== this.storedPrincipal;
   }
 
-  /** Whether this object has ended the session, or ends it at its next save. */
   get isOver(): boolean {
     const { deletion, stored } = this.#state;
     return deletion !== undefined || stored.ended === 'deleted';
@@ -413,7 +372,6 @@ export class TrackedSession implements Session {
     return this.isOver || isSignedOut || endsNow(this.#state.timeouts);
   }
 
-  /** The response of the request on whose behalf the session changes. */
   get response(): SessionResponse | undefined {
     return this.#binding.response;
   }
@@ -426,25 +384,22 @@ export class TrackedSession implements Session {
     return readText(stored.serializer, stored.encode(name, value)) ?? undefined;
   }
 
-  /** The value of an attribute in the store, as this object knows it; undefined when it cannot be decoded. */
   peekStored(name: string): unknown {
     return this.#attributes.stored.peek(name);
   }
 
-  /** From now on, the session changes on behalf of the request with this response. */
   bindTo(response: SessionResponse, binding?: Omit<SessionBinding, 'response'>): void {
     this.#binding = { response, ...binding };
   }
 
-  /** The request that the session changes on behalf of; undefined where there is none. */
   get caller(): SessionCaller | undefined {
     return this.#binding.caller;
   }
 
   /**
-   * Sets another principal, or removes it. The session gets another id with it, unless one is to be saved anyway: a
-   * token from before opens nothing, and what was opened with it ends. Over an open connection it keeps the id, and so
-   * does who signs out after the first byte. @throws SessionStateError for a sign-in after the first byte
+   * The session gets another id with it: a token from before opens nothing, and what was opened with it ends. Over an
+   * open connection it keeps the id, and so does who signs out after the first byte.
+   * @throws SessionStateError for a sign-in after the first byte
    */
   setPrincipal(name: string | undefined): void {
     const keepsId = this.storedId === this.id && !this.#takesToken;
@@ -457,7 +412,6 @@ export class TrackedSession implements Session {
     this.#become(name, false);
   }
 
-  /** From now on, a save does not renew the idle timeout. */
   keepIdle(): void {
     this.#change({ keepsIdle: true });
   }
@@ -471,15 +425,14 @@ export class TrackedSession implements Session {
   discard(): void {
     this.#attributes.discard();
     if (!this.#state.clears) this.#attributes.stored.stay();
-    this.#state = discarded(this.#state);
+    this.#state = states.discarded(this.#state);
   }
 
-  /** Forgets all changes, and takes over what was loaded later. Returns false once it has ended or has another id. */
   replaceBy(loaded: Session): boolean {
     if (this.isOver || this.id !== loaded.id) return false;
     const other = TrackedSession.of(loaded);
     this.#attributes.replaceBy(other.#attributes);
-    this.#state = reloaded(this.#state, other.#state.stored);
+    this.#state = states.reloaded(this.#state, other.#state.stored);
     return true;
   }
 
@@ -499,12 +452,10 @@ export class TrackedSession implements Session {
     return this.toJSON();
   }
 
-  /** How much it may hold, by whether somebody is signed in. */
   get bounds(): SessionBounds {
-    return boundsOf(this.#attributes, this.#writer);
+    return states.boundsOf(this.#attributes, this.#writer);
   }
 
-  /** Reports that a bound, or the limit of another option, refuses a change. */
   reached(limit: SessionBound | 'maxSessions' | 'updateTimeout'): void {
     const name = this.#attributes.peek(PRINCIPAL_ATTRIBUTE);
     const principalName = typeof name === 'string' ? name : undefined;
@@ -522,25 +473,21 @@ export class TrackedSession implements Session {
     response?.noteChange?.();
   }
 
-  /** @throws SessionStateError when the session was ended in this request */
   #assertWritable(): void {
     this.#assertAllowed();
     if (this.isOver) throw new SessionStateError(OVER);
   }
 
-  /** For a change that starts a new session. @throws SessionStateError when its cookie can no longer be set */
   #assertStartable(): void {
     this.#assertWritable();
     if (this.isNew) assertStartable(this.response);
   }
 
-  /** For a change of the token. @throws SessionStateError when the client would not get it */
   #assertRotatable(): void {
     this.#assertWritable();
     assertRotatable(this.response);
   }
 
-  /** Whether the client can get another token. */
   get #takesToken(): boolean {
     return this.#isBeforeResponse ? this.response?.headersSent === false : takesToken(this.response);
   }
@@ -550,10 +497,7 @@ export class TrackedSession implements Session {
     this.#change({ deletion: reason });
   }
 
-  /**
-   * Gives the session a fresh token and id, which take effect at the save together with what `change` changes. Returns
-   * the new id.
-   */
+  /** A fresh token and id, which take effect at the save together with what `change` changes. */
   #rotate(change?: () => void): string {
     // First, because without a token nothing may change. After a creation whose reply was lost, the store may know the
     // session already.
@@ -567,7 +511,7 @@ export class TrackedSession implements Session {
   #signIn(name: string, remember: boolean | undefined, keep: readonly string[] | undefined): void {
     const rememberedFor = remember ? secondsRemembered(this.response) : this.#keptFor(name, remember);
     const { ended, hadUser } = this.#state.stored;
-    if (ended === 'gone' || (ended === 'rotated' && hadUser)) throw new SessionGoneError(NOT_SIGNED_IN);
+    if (ended === 'gone' || (ended === 'rotated' && hadUser)) throw new SessionGoneError(states.NOT_SIGNED_IN);
     const { visitorAttributes, timeouts } = this.#writer;
     const attributes = this.#attributes;
     // First, because nothing may have changed when the name is too long, or a resolver gives no whole seconds.
@@ -589,7 +533,6 @@ export class TrackedSession implements Session {
     return stays && this.#attributes.peek(REMEMBER_ME_ATTRIBUTE) === true ? this.response?.rememberedFor : undefined;
   }
 
-  /** Whether the session is, or was before the changes of this request, that of another principal. */
   #isOfAnother(name: string): boolean {
     const names = [this.#attributes.peek(PRINCIPAL_ATTRIBUTE), this.peekStored(PRINCIPAL_ATTRIBUTE)];
     return names.some((each) => each !== undefined && each !== name);
@@ -602,10 +545,7 @@ export class TrackedSession implements Session {
     else assign();
   }
 
-  /**
-   * Sets or removes the principal. The idle timeout of visitors becomes that of users, or the other way round.
-   * `isAnother`: nobody has shown to be the new one, unless it is the name of who has just signed in.
-   */
+  /** `isAnother`: nobody has shown to be the new one, unless it is the name of who has just signed in. */
   #assignPrincipal(name: string | undefined, isAnother: boolean): void {
     this.#assertStartable();
     const { timeouts, anonymousTimeout } = this.#writer;
@@ -619,10 +559,10 @@ export class TrackedSession implements Session {
       : [anonymousTimeout, timeouts.maxInactiveInterval];
     // The application has set another one otherwise.
     if (hadOne === (name === undefined) && this.maxInactiveInterval === from) this.maxInactiveInterval = to;
-    if (name === undefined || (isAnother && !signsIn(this.#state))) this.#change({ authentication: SIGNED_OUT });
+    if (name === undefined || (isAnother && !states.signsIn(this.#state)))
+      this.#change({ authentication: states.SIGNED_OUT });
   }
 
-  /** Saves all changes, one save after the other. */
   #saveInTurn(isBeforeResponse: boolean): Promise<SaveOutcome> {
     if (this.#turn) {
       return this.#inTurn(
@@ -653,17 +593,17 @@ export class TrackedSession implements Session {
       await Promise.all(this.#beforeEnd.map((end) => end()));
       this.#beforeEnd = undefined;
     }
-    if (isNeverStored(this.#state)) return this.#endPresented();
+    if (states.isNeverStored(this.#state)) return this.#endPresented();
     for (let collisions = 0; collisions < MAX_COLLISIONS; collisions++) {
       if (!this.isOver) this.#prepare(isBeforeResponse);
-      if (mayBeginAnew(this.#state, this.#attributes)) {
-        this.#state = begunAnew(this.#state);
+      if (states.mayBeginAnew(this.#state, this.#attributes)) {
+        this.#state = states.begunAnew(this.#state);
         this.#rotate();
       }
       if (this.isNew && this.response?.mayCreate) await this.#ask(this.response.mayCreate, isBeforeResponse);
       const save = this.#nextSave();
-      const failure = failureToStart(this.#state, this.#attributes);
-      if (failure !== undefined) return this.#settled({ state: failed(this.#state), failure });
+      const failure = states.failureToStart(this.#state, this.#attributes);
+      if (failure !== undefined) return this.#settled({ state: states.failed(this.#state), failure });
       if (!save) return this.isGone ? 'gone' : 'saved';
       if (save.kind !== 'delete') this.#attributes.sent(save.attributes);
       const sentSave = { save, from: this.#state };
@@ -671,14 +611,14 @@ export class TrackedSession implements Session {
       if (reply.outcome === 'collision') this.#rotate();
       else {
         const outcome = this.#settle(sentSave, reply);
-        if (!mayBeginAnew(this.#state, this.#attributes)) return outcome;
+        if (!states.mayBeginAnew(this.#state, this.#attributes)) return outcome;
       }
     }
     throw new SessionStoreError('No free session id was found: is the random source of this machine broken?');
   }
 
   #nextSave(): SessionSave | undefined {
-    return nextSave(this.#state, this.#attributes, this.#binding, this.#writer);
+    return states.nextSave(this.#state, this.#attributes, this.#binding, this.#writer);
   }
 
   /** Asks once whether a session that is about to be stored for the first time may be. @throws the refusal */
@@ -701,7 +641,7 @@ export class TrackedSession implements Session {
     const { save } = sentSave;
     const givesId = save.kind === 'create' || (save.kind === 'update' && save.newId !== undefined);
     this.#unanswered = givesId ? sentSave : undefined;
-    this.#state = sent(this.#state, save);
+    this.#state = states.sent(this.#state, save);
     const reply = this.#writer.write(save);
     return givesId ? this.#answered(reply) : reply;
   }
@@ -717,26 +657,22 @@ export class TrackedSession implements Session {
     return reply;
   }
 
-  /**
-   * Sends a save whose reply was lost again, unchanged, before later changes. `collision` means that the store had made
-   * it, because no other session draws the same id.
-   */
+  /** Sends a save again whose reply was lost. `collision`: the store had made it, as no other session draws the id. */
   async #repeat(unanswered: SentSave): Promise<void> {
     const reply = await this.#write(unanswered);
     this.#settle(unanswered, reply.outcome === 'collision' ? { outcome: 'saved' } : reply);
   }
 
   /**
-   * @throws TooManySessionsError when a sign-in was refused, SessionBoundError when the session is full, which leave
-   *   all changes unsaved; SessionGoneError when the save should have started a session, or signed somebody in. Also
-   *   when every session of the user was ended meanwhile, which leaves all changes unsaved
+   * @throws TooManySessionsError or SessionBoundError for a refused save, SessionGoneError where every session of the
+   *   user was ended meanwhile, which leave all changes unsaved; SessionGoneError where nothing could be started
    */
   #settle(sentSave: SentSave, reply: WriteReply): SaveOutcome {
     const { save } = sentSave;
-    const settlement = settle(this.#state, sentSave, reply, this.#attributes);
+    const settlement = states.settle(this.#state, sentSave, reply, this.#attributes);
     const { outcome, state, failure } = settlement;
     if (save.kind !== 'delete' && outcome === 'saved' && !state.stored.ended) this.#attributes.saved(save.attributes);
-    if (failure === NOT_CREATED && save.kind === 'create') {
+    if (failure === states.NOT_CREATED && save.kind === 'create') {
       const [sessionId, ...others] = save.presentedIds;
       // Of several tokens, the store does not say which one was replaced.
       const report = { request: this.response?.request, ...(others.length === 0 && { sessionId }) };
@@ -758,7 +694,7 @@ export class TrackedSession implements Session {
   async #endPresented(): Promise<SaveOutcome> {
     const { presentedIds, deletion: reason = 'invalidated' } = this.#state;
     const replies = await Promise.all(presentedIds.map((id) => this.#writer.write({ kind: 'delete', id, reason })));
-    return this.#settled(settlePresented(this.#state, replies));
+    return this.#settled(states.settlePresented(this.#state, replies));
   }
 
   async #updateAttribute<T>(name: string, update: Update<T>, mustBeFree: boolean): Promise<T | undefined> {
@@ -776,9 +712,7 @@ export class TrackedSession implements Session {
     return outcome === 'saved' ? this.getOwnAttribute<T>(name) : undefined;
   }
 
-  /**
-   * Compares and sets one attribute, together with what other requests make of it. @throws as `ConcurrentUpdates.run()`
-   */
+  /** Together with what other requests make of the attribute. @throws as `ConcurrentUpdates.run()` */
   async #compareAndSet(name: string, update: (current: unknown) => unknown): Promise<SaveOutcome> {
     assertName(name);
     const attributes = this.#attributes;
@@ -798,7 +732,7 @@ export class TrackedSession implements Session {
       const text = value === undefined ? null : attributes.encode(name, value);
       return { text, indexes: indexes.changesOf(new Map([[name, text]]), serializer) };
     };
-    const access = { ...accessOf(this.#state, true), bounds: this.bounds };
+    const access = { ...states.accessOf(this.#state, true), bounds: this.bounds };
     const known = stored.text(name);
     const result = await updates
       .run({ id, name, known, access, client: this.response, apply })
@@ -808,17 +742,14 @@ export class TrackedSession implements Session {
       });
     if (result.outcome === 'full') throw fullError(this, result.bound, new Map([[name, '']]));
     if (result.outcome === 'saved') attributes.refresh(name, result.text);
-    else this.#state = withStored(this.#state, { ended: result.rotated ? 'rotated' : 'gone' });
+    else this.#state = states.withStored(this.#state, { ended: result.rotated ? 'rotated' : 'gone' });
     return result.outcome;
   }
 }
 
 const NO_ATTRIBUTES: AttributeChanges = new Map();
 
-/**
- * What an update makes of the value of an attribute; undefined removes it. `read` gives the update a copy of its own.
- * @throws TypeError when the update has changed the copy in place and returns nothing: that would lose the attribute
- */
+/** @throws TypeError when the update has changed its copy in place and returns nothing: the attribute would be lost */
 function updatedValue(
   name: string,
   update: (current: unknown) => unknown,

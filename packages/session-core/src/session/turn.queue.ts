@@ -3,25 +3,20 @@
  */
 export type StepBefore<T> = PromiseSettledResult<T> | { readonly status: 'running' };
 
-/**
- * Steps that wait for each other: those of one key run one after the other, in the order of the calls. Steps of
- * different keys do not wait. A key takes no memory once its steps are finished.
- */
+/** Steps of one key run one after the other, in the order of the calls. A key takes no memory once they are over. */
 export class TurnQueue<T> {
-  /** By key, the last turn. */
   readonly #last = new Map<string, Promise<StepBefore<T>>>();
 
   /** @param longestTurn milliseconds after which the next step starts, although the one before has not finished */
   constructor(private readonly longestTurn: number) {}
 
-  /** The number of keys that have unfinished steps. */
   get size(): number {
     return this.#last.size;
   }
 
   /**
-   * Runs a step in its turn, and settles as the step does. The first step of a key starts at once, and gets undefined.
-   * The others get the result of the step before, so that a failure need not stop them.
+   * Settles as the step does. The first step of a key starts at once, and gets undefined. The others get the result of
+   * the step before, so that a failure need not stop them.
    */
   run(key: string, step: (before: StepBefore<T> | undefined) => Promise<T>): Promise<T> {
     const before = this.#last.get(key);
@@ -34,7 +29,6 @@ export class TurnQueue<T> {
     return result;
   }
 
-  /** Resolves when a step that has just started is finished, or has taken too long. */
   #turnOf(result: Promise<T>): Promise<StepBefore<T>> {
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, this.longestTurn, { status: 'running' }).unref();

@@ -26,28 +26,22 @@ export interface SessionLoadContext {
   error?: SessionStoreError;
 }
 
-/** What a message of `nest-session:save` is about: a call that changes the store. See `SessionLoadContext`. */
-export interface SessionSaveContext {
+/**
+ * What a message of `nest-session:save` is about: a call that changes the store. `sessionId` is as the request loaded
+ * it. See `SessionLoadContext`.
+ */
+export interface SessionSaveContext extends Pick<SessionLoadContext, 'namespace' | 'sessionId' | 'error'> {
   /**
    * `create`: a new session, or one of express-session that is taken over. `save`: changes of a session. `change_id`:
    * changes with a new id, such as a sign-in. `update`: `updateAttribute()`. `touch`: only the idle timeout. `delete`:
    * the end of a session. `end_all`: the end of all sessions of an index, or of every session.
    */
   readonly operation: 'create' | 'save' | 'change_id' | 'update' | 'touch' | 'delete' | 'end_all';
-  /** The namespace of the store; empty for a store without one. */
-  readonly namespace: string;
-  /** The id of the session as the request loaded it. If the option `sessionIds` is `'plain'`, a fingerprint of it. */
-  readonly sessionId?: string | undefined;
   /**
    * How the store answered: `created`, `saved`, `touched`, `deleted` or `forwarded` when it made the change, `ended`
    * for `end_all`. When it changed nothing: `gone`, `collision`, `refused`, `full` or `conflict`.
    */
   outcome?: string;
-  /**
-   * Why it failed. The message quotes no value; `cause` is what the store threw, and one of your own may quote
-   * anything.
-   */
-  error?: SessionStoreError;
 }
 
 /** What a message of `nest-session:event` is about: one call of one handler. See `SessionLoadContext`. */

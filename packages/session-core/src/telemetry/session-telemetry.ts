@@ -1,3 +1,4 @@
+import type { EventGroupInfo } from '../events/event-groups.js';
 import type { SessionHandlerContext } from './channels.js';
 
 /** What `@nest-session/opentelemetry` provides, for what no tracing channel can tell or do. */
@@ -16,23 +17,13 @@ export interface SessionTelemetry {
 export const SESSION_TELEMETRY = Symbol('SESSION_TELEMETRY');
 
 /** How far a group of instances is with its events, and what it has lost, in all partitions together. */
-export interface GroupReading {
-  /** The option `events.group` of its instances. */
-  readonly name: string;
+export interface GroupReading extends Omit<EventGroupInfo, 'oldestUnread' | 'consumers'> {
   /** Number of events that it has not read. In each partition, at most 100 are counted. */
   readonly lag: number;
   /** The age of the oldest of them in milliseconds, by Redis' clock; 0 when it has read all. */
   readonly oldestUnreadAge: number;
-  /** Number of events that it has read and not finished, including those that wait for a retry. */
-  readonly pending: number;
-  /** Number of events that wait for a retry. */
-  readonly retrying: number;
-  /** Number of events that were removed before it had handled them. */
-  readonly dropped: number;
   /** Number of its dead letters. */
   readonly deadLetters: number;
-  /** Number of its dead letters that were removed before anybody had dealt with them. */
-  readonly lostDeadLetters: number;
 }
 
 /** What a store knows of itself at a moment. Every instance reads the same. */

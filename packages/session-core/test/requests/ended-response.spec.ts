@@ -6,7 +6,7 @@ import { Controller, Post, Res } from '@nestjs/common';
 import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import { Session } from '../../src/index.js';
-import { type CommitGate, ResponseHold, SharedResponseFunctions } from '../../src/http/response-hold.js';
+import { type CommitGate, ResponseHold, sharedResponseFunctions } from '../../src/http/response-hold.js';
 import { type RawReply, rawOf } from '../support/raw.response.js';
 import { closeApps, startApp } from '../support/session.app.js';
 
@@ -79,7 +79,7 @@ async function serve(protocol: Protocol, isHeld: boolean): Promise<Served> {
   const server = (isHttp2 ? createHttp2Server() : createServer()) as Server & Http2Server;
   const responding = new Promise<ServerResponse>((resolve) => {
     server.on('request', (_: IncomingMessage, response: ServerResponse) => {
-      if (isHeld) new ResponseHold(response, new SharedResponseFunctions()).waitFor(gate);
+      if (isHeld) new ResponseHold(response, sharedResponseFunctions()).waitFor(gate);
       response.setHeader('X-App', '1');
       resolve(response);
     });

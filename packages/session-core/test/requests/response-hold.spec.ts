@@ -7,7 +7,7 @@ import { pipeline } from 'node:stream/promises';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, HttpAgent } from '@nest-session/testing';
 import { appendHeader } from '../../src/resolvers/response-headers.js';
-import { type CommitGate, ResponseHold, SharedResponseFunctions } from '../../src/http/response-hold.js';
+import { type CommitGate, ResponseHold, sharedResponseFunctions } from '../../src/http/response-hold.js';
 
 LeakGuard.install();
 
@@ -66,7 +66,7 @@ async function serve(handler: Handler, configure: (gate: TestGate) => void = () 
   const held = createServer((req, res) => {
     gate = new TestGate(res);
     configure(gate);
-    new ResponseHold(res, new SharedResponseFunctions()).waitFor(gate);
+    new ResponseHold(res, sharedResponseFunctions()).waitFor(gate);
     void Promise.resolve(handler(res, req)).catch(() => undefined);
     handled();
   });
@@ -565,7 +565,7 @@ describe('ResponseHold when the save fails', () => {
         return setHeader.call(response, name, value);
       };
       gate = new TestGate(response as unknown as ServerResponse);
-      new ResponseHold(response as unknown as ServerResponse, new SharedResponseFunctions()).waitFor(gate);
+      new ResponseHold(response as unknown as ServerResponse, sharedResponseFunctions()).waitFor(gate);
       request.socket.once('close', () => closed.push(request.url));
       response.write('a');
     }).listen(0, '127.0.0.1');
@@ -634,7 +634,7 @@ describe('ResponseHold on HTTP/2', () => {
     const http2 = createHttp2Server((_, response) => {
       const compatible = response as unknown as ServerResponse;
       gate = new TestGate(compatible);
-      new ResponseHold(compatible, new SharedResponseFunctions()).waitFor(gate);
+      new ResponseHold(compatible, sharedResponseFunctions()).waitFor(gate);
       response.on('close', () => events.push('close')).on('error', () => events.push('error'));
       handler(compatible);
     });

@@ -20,7 +20,7 @@ import { LeakGuard } from '@nest-session/test-infrastructure';
 import { sessionOf } from '@nest-session/testing';
 import { EMPTY, NEVER, of, startWith, tap, toArray } from 'rxjs';
 import { CookieSessionIdResolver, Session, SessionInterceptor, SessionStoreError } from '../../src/index.js';
-import { SharedResponseFunctions } from '../../src/http/response-hold.js';
+import { sharedResponseFunctions } from '../../src/http/response-hold.js';
 import { ServedRequest } from '../../src/http/serve-request.js';
 import { SessionExtension } from '../../src/http/session-extension.js';
 import { GatedRepository, STORE_FAILURE } from '../support/gated.repository.js';
@@ -240,7 +240,7 @@ describe('SessionInterceptor', () => {
       const parts = {
         repository: store,
         resolver: new CookieSessionIdResolver(),
-        functions: new SharedResponseFunctions(),
+        replaceIn: sharedResponseFunctions(),
         extension: new SessionExtension(),
       };
       const commit = new ServedRequest(request, new ServerResponse(request), parts);
