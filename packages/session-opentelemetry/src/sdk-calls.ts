@@ -37,7 +37,6 @@ export const ATTRIBUTES = {
 /** Values of attributes. What is undefined is left out. */
 type Values = { readonly [Key in keyof typeof ATTRIBUTES]?: string | undefined };
 
-/** Attributes by their full names. */
 export function attributesOf(values: Values): Attributes {
   const attributes: Attributes = {};
   for (const [key, value] of Object.entries(values))
@@ -45,7 +44,6 @@ export function attributesOf(values: Values): Attributes {
   return attributes;
 }
 
-/** The name of the meter and of the tracer. */
 export const SCOPE = '@nest-session/opentelemetry';
 
 const logger = new OneLineLogger('SessionTelemetry');

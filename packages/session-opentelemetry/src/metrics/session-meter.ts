@@ -10,7 +10,6 @@ import {
 import { harmless, SCOPE } from '../sdk-calls.js';
 import { COUNTERS, HISTOGRAMS } from './instrument-table.js';
 
-/** A store, as attributes name it. */
 interface MeasuredStore {
   /** Tells it from other stores of the process. */
   readonly namespace: string;
@@ -52,14 +51,12 @@ export class SessionMeter {
   #observe: StartObserving | undefined;
   #stopObserving: (() => void) | undefined;
 
-  /** Adds a value to a histogram. */
   record(key: keyof typeof HISTOGRAMS, value: number, attributes: Attributes): void {
     const { name, unit, description, buckets } = HISTOGRAMS[key];
     const options = { unit, description, advice: { explicitBucketBoundaries: [...buckets] } };
     harmless(() => this.#instrument(name, (meter) => meter.createHistogram(name, options)).record(value, attributes));
   }
 
-  /** Adds to a counter. */
   add(key: keyof typeof COUNTERS, value: number, attributes: Attributes): void {
     const { name, unit, description } = COUNTERS[key];
     const options = { unit, description };
@@ -78,7 +75,6 @@ export class SessionMeter {
     harmless(() => this.#followProvider());
   }
 
-  /** Lets no SDK observe any more. */
   stopObserving(): void {
     harmless(() => this.#stopObserving?.());
     this.#stopObserving = undefined;
