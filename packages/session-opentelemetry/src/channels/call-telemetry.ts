@@ -10,28 +10,15 @@ import {
   sweepChannel,
 } from '@nest-session/core/telemetry';
 import { attributesOf, beginSpan, endSpan, ErrorTypes, harmless } from '../sdk-calls.js';
-import { type HISTOGRAMS } from '../metrics/instrument-table.js';
+import type { HISTOGRAMS } from '../metrics/instrument-table.js';
 import { type MeasuredStores, SessionMeter } from '../metrics/session-meter.js';
 
 // A store of the application's own may answer anything.
 const OTHER = '_OTHER';
 
-/** The outcomes of saves that metrics name otherwise than the store, or not at all. */
-const SAVED: Readonly<Record<string, string>> = {
-  created: 'saved',
-  saved: 'saved',
-  touched: 'saved',
-  deleted: 'saved',
-  forwarded: 'saved',
-  ended: 'saved',
-  gone: 'gone',
-  refused: 'refused',
-  revoked: 'revoked',
-  full: 'full',
-  conflict: 'conflict',
-  collision: 'conflict',
-};
-
+/** Outcomes of saves that made the change, and of others. */
+const SAVED = ['created', 'saved', 'touched', 'deleted', 'forwarded', 'ended'];
+const UNSAVED = ['gone', 'refused', 'revoked', 'full', 'conflict'];
 const OF_DEADLINES = ['scheduled', 'replaced', 'kept', 'full', 'moved', 'cancelled', 'fired', 'none'];
 
 /** A call of a store, as its channel tells of it. */
@@ -102,7 +89,9 @@ export class CallTelemetry {
 
   #saved({ namespace, outcome = '' }: SessionSaveContext): string {
     if (outcome === 'created') this.meter.add('created', 1, attributesOf({ namespace }));
-    return SAVED[outcome] ?? OTHER;
+    if (SAVED.includes(outcome)) return 'saved';
+    if (outcome === 'collision') return 'conflict';
+    return UNSAVED.includes(outcome) ? outcome : OTHER;
   }
 
   /** Measures how late ends or deadlines are noticed, and traces the searches that find some, or fail. */
@@ -122,9 +111,8 @@ export class CallTelemetry {
 }
 
 /**
- * Listens to the calls of a tracing channel. `begin` returns what to do at the end of a call, when its message has all
- * that is known of it; undefined: nothing. A subscriber that throws would end the process, so nothing does. Returns
- * what stops listening.
+ * Listens to the calls of a channel, and returns what stops it. `begin` returns what to do at the end of a call, or
+ * undefined. A subscriber that throws would end the process, so nothing does.
  */
 export function listen<Message extends object>(
   channel: TracingChannel<Message, Message>,

@@ -62,7 +62,10 @@ export interface RedisSessionModuleOptions extends RedisAddressOptions {
    * With fewer, after half of `commandTimeout`, the request fails, and the change stands on the primary. @default 0
    */
   replicas?: number;
-  /** How session events reach the handlers of this process. The oldest `created` events make room first. */
+  /**
+   * How session events reach the handlers of this process. The data of an ended session are kept as long as its event,
+   * and go at once where no handler wants its end. The oldest `created` events make room first.
+   */
   events?: EventDeliveryOptions;
   /** Turns attributes into text and back. @default JSON */
   serializer?: AttributeSerializer;

@@ -12,7 +12,7 @@ export interface SessionHealthOptions {
 
 /**
  * Reports the health of the sessions to `@nestjs/terminus` 11 or 12. List it in `providers` of the module that imports
- * `TerminusModule`, and inject it. Not for a liveness or readiness probe: an outage of Redis would end all instances.
+ * `TerminusModule`, and inject it. Not for liveness or readiness probes: an outage of Redis would end all instances.
  */
 @Injectable()
 export class SessionHealthIndicator {
