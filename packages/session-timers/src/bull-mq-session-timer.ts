@@ -15,15 +15,15 @@ export interface BullMqSessionTimerOptions {
   readonly queue?: string;
 }
 
-// All in milliseconds: until the next question when Redis did not reply;
+// Milliseconds until the next question when Redis did not reply.
 const NO_ANSWER = 5000;
-// half of the longest time until another instance gets the job of one that has ended;
+// Milliseconds. Another instance gets the job of one that has ended after one to two times this long.
 const LOCK = 10_000;
-// between two attempts to connect;
+// Milliseconds between two attempts to connect.
 const RECONNECTION = 500;
-// for a call, and for jobs to finish at shutdown: a question takes no longer;
+// Milliseconds for a call, and for jobs to finish at shutdown. A question takes no longer.
 const PATIENCE = 5000;
-// for a reply at shutdown.
+// Milliseconds for a reply at shutdown.
 const REPLY = 1000;
 // As many sessions as one call of the script claims.
 const CONCURRENCY = 50;

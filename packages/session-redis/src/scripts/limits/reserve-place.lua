@@ -1,8 +1,9 @@
 #!lua
 --[[
   reserve-place: takes a place in the ledger of a principal for a session that is about to be stored, and says what must
-  end before: the sessions of the places that were taken first. Until the place is settled or its time has passed, these
-  end for no other session, so whoever has a place waits for nobody. Called again, it keeps the place and its time.
+  end before: the sessions of the places that were taken first. Until the place is settled or its time has passed, nothing
+  ends for another session that is to end for this one, so whoever has a place waits for nobody. Called again, it keeps the
+  place and its time.
 
   KEYS[1] ledger of the principal
   ARGV[1] id that the session will have
