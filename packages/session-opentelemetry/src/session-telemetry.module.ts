@@ -1,7 +1,26 @@
-import { type DynamicModule, Global, Module } from '@nestjs/common';
-import { SESSION_TELEMETRY } from '@nest-session/core/internal';
+import {
+  type DynamicModule,
+  Global,
+  Inject,
+  Injectable,
+  Module,
+  type OnApplicationShutdown,
+  type OnModuleInit,
+  Optional,
+} from '@nestjs/common';
+import { InvalidSessionOptionsError, SessionRepository } from '@nest-session/core';
+import {
+  DEADLINE_READER,
+  type DeadlineReading,
+  MEASURED_DEADLINES,
+  type MeasuredNamespace,
+  namespaceOf,
+  SESSION_READER,
+  SESSION_TELEMETRY,
+  type SessionReader,
+  type StoreReader,
+} from '@nest-session/core/internal';
 import { CallTelemetry } from './channels/call-telemetry.js';
-import { MeasuredStores } from './configuration/measured-stores.js';
 import {
   RESOLVED_TELEMETRY_OPTIONS,
   resolveSessionTelemetryOptions,
@@ -11,9 +30,48 @@ import {
 } from './configuration/session-telemetry.options.js';
 import { SecurityEventCounter, SessionEndCounter } from './events/event-counters.js';
 import { HandlerTelemetry } from './events/handler-telemetry.js';
-import { ErrorTypes } from './instrumentation/error-types.js';
-import { SessionMeter } from './metrics/session-meter.js';
-import { TelemetryLifecycle } from './telemetry.lifecycle.js';
+import { ErrorTypes } from './sdk-calls.js';
+import { observeStores } from './metrics/observe-stores.js';
+import { MeasuredStores, SessionMeter } from './metrics/session-meter.js';
+
+/** Begins to measure and to trace when the application starts, and ends it when the application has shut down. */
+@Injectable()
+class TelemetryLifecycle implements OnModuleInit, OnApplicationShutdown {
+  #stopListening: () => void = () => undefined;
+
+  constructor(
+    @Inject(MeasuredStores) private readonly stores: MeasuredStores,
+    @Inject(CallTelemetry) private readonly calls: CallTelemetry,
+    @Inject(SessionMeter) private readonly meter: SessionMeter,
+    // Optional, so that our own error names the missing modules.
+    @Optional() @Inject(SessionRepository) private readonly repository?: SessionRepository,
+    @Optional() @Inject(MEASURED_DEADLINES) private readonly deadlines?: MeasuredNamespace,
+    @Optional() @Inject(SESSION_READER) private readonly sessionReader?: SessionReader,
+    @Optional() @Inject(DEADLINE_READER) private readonly deadlineReader?: StoreReader<DeadlineReading>,
+  ) {}
+
+  onModuleInit(): void {
+    const { stores, repository, deadlines, sessionReader, deadlineReader } = this;
+    // Not in the constructor: a store that cannot be constructed gives its own reason.
+    if (!repository && !deadlines) throw new InvalidSessionOptionsError('SessionTelemetryModule', [NO_STORE]);
+    if (repository) stores.sessions = { namespace: namespaceOf(repository), group: sessionReader?.group };
+    if (deadlines) stores.deadlines = { namespace: deadlines.namespace, group: deadlineReader?.group };
+    this.#stopListening = this.calls.listenTo(stores);
+    const readers = { sessions: sessionReader, deadlines: deadlineReader };
+    if (sessionReader ?? deadlineReader) this.meter.startObserving((meter) => observeStores(meter, readers));
+  }
+
+  /** After the last handler and the last save. */
+  onApplicationShutdown(): void {
+    this.#stopListening();
+    this.meter.stopObserving();
+  }
+}
+
+const NO_STORE =
+  'There are no sessions to measure, and no deadlines: add SessionModule.forRoot() and RedisSessionModule.forRoot(), or ' +
+  'the module of another store, to the imports of the root module; for deadlines, DeadlineModule and ' +
+  'RedisDeadlineModule.forRoot().';
 
 /**
  * Gives OpenTelemetry metrics and spans of the sessions and of the deadlines, by whatever SDK the application

@@ -17,11 +17,13 @@ export {
 } from './configuration/redis-session.tokens.js';
 export { shownDetails, shownFacts } from './configuration/start-facts.js';
 export { type EncryptionOptions, readEncryption } from './configuration/encryption.options.js';
-export { decrypt, encrypt } from './encryption/aes-gcm.js';
-export { DataKey } from './encryption/data-key.js';
+export { DataKey, decrypt, encrypt } from './encryption/data-key.js';
 export { type EncryptionRules, writesPlain } from './encryption/session-encryption.js';
-export { SESSION_CLEANUP_JOB, SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
-export { tracedPass, tracedPoller } from './expiration/traced-sweep.js';
+export {
+  SESSION_CLEANUP_JOB,
+  SessionExpirationSweeper,
+  tracedPoller,
+} from './expiration/session-expiration.sweeper.js';
 export { countSessions } from './health/session-health.js';
 export { loadListed } from './keys/forwarding-marks.js';
 export { batchesOf, pages, type ReadPage, storedSessionIds } from './keys/scan-pages.js';

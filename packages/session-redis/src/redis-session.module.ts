@@ -3,21 +3,264 @@ import {
   type DynamicModule,
   Global,
   Inject,
+  Injectable,
   Module,
   Optional,
+  type Provider,
 } from '@nestjs/common';
-import { ModulesContainer } from '@nestjs/core';
-import { ApplicationSerializer, assertConfiguredOnce, isSerializer } from '@nest-session/core/internal';
+import { ModuleRef, ModulesContainer } from '@nestjs/core';
+import { IndexedSessionRepository } from '@nest-session/core';
+import {
+  ApplicationSerializer,
+  assertConfiguredOnce,
+  ForeignSessions,
+  givenOptions,
+  isSerializer,
+  ofSessionModule,
+  SESSION_TELEMETRY,
+  type SessionTelemetry,
+} from '@nest-session/core/internal';
 import { type ResolvedSessionOptions, SESSION_OPTIONS } from '@nest-session/core/store';
+import {
+  BackgroundLimiter,
+  CLEANUP_SCHEDULE,
+  CleanupJob,
+  type CleanupSchedule,
+  CONNECTION_OPTIONS,
+  connectionToken,
+  DELIVERY_OPTIONS,
+  DuePoller,
+  DueSweeper,
+  EventBroadcaster,
+  EventConsumer,
+  EventProducer,
+  KeyspaceNotificationListener,
+  LivingInstances,
+  logger,
+  PartitionSignals,
+  REDIS_CONNECTIONS,
+  type RedisConnections,
+  scriptsOn,
+  type ScriptsOn,
+  type ServicesOfStore,
+  shownAddress,
+  StoreConnections,
+  StoreLifecycle,
+  StoreStartLog,
+  VERSION,
+} from '@nest-session/redis-events/internal';
+import type { Redis } from 'ioredis';
 import {
   REDIS_SESSION_MODULE_OPTIONS,
   RedisSessionModuleDefinition,
   type RedisSessionModuleOptions,
+  type ResolvedRedisSessionOptions,
+  resolveRedisSessionOptions,
 } from './configuration/redis-session.options.js';
-import { RedisSessionLifecycle } from './redis-session.lifecycle.js';
-import { REDIS_SESSION_PROVIDERS } from './redis-session.providers.js';
-import { RedisSessionRepository } from './repository/redis-session.repository.js';
-import { STORE_EXPORTS } from './store.providers.js';
+import {
+  BACKGROUND_SESSION_SCRIPTS,
+  END_NOTIFICATIONS,
+  type EndNotifications,
+  REDIS_SESSION_OPTIONS,
+  REQUEST_SESSION_SCRIPTS,
+  SESSION_REPOSITORY_OPTIONS,
+} from './configuration/redis-session.tokens.js';
+import { shownDetails, shownFacts } from './configuration/start-facts.js';
+import { ExpiredSessionListener } from './expiration/expired-session.listener.js';
+import {
+  SESSION_CLEANUP_JOB,
+  SessionExpirationSweeper,
+  SortedSetExpirationStore,
+  tracedPoller,
+} from './expiration/session-expiration.sweeper.js';
+import { TimedSessions } from './expiration/timed-sessions.js';
+import type { SessionKeys } from './keys/session-keys.js';
+import { SessionPartitions } from './keys/session-partitions.js';
+import { LimitAcrossPartitions } from './limits/limit-across-partitions.js';
+import { RedisForeignSessions } from './repository/redis-foreign-sessions.js';
+import { type RedisRepositoryOptions, RedisSessionRepository } from './repository/redis-session.repository.js';
+import { OlderSessionSweeper, SessionEpochs, SessionEpochsListener } from './repository/session-epochs.js';
+import { keepingRules, SessionScripts } from './scripts/session/session.scripts.js';
+import { SessionEventProducer } from './session-events/session-event-producer.js';
+import { STORE_EXPORTS, STORE_PROVIDERS } from './store.providers.js';
+
+/** In the order in which it begins. */
+function servicesOf({ notifications, expirations }: ResolvedRedisSessionOptions): ServicesOfStore {
+  return {
+    foundation: [StoreConnections, LivingInstances],
+    sources: [
+      TimedSessions,
+      ...(notifications === 'auto' ? [ExpiredSessionListener] : []),
+      PartitionSignals,
+      CleanupJob,
+      ...(expirations.store === 'sorted-set' ? [DuePoller] : []),
+      SessionEpochsListener,
+      OlderSessionSweeper,
+      // After all that can refuse the start.
+      StartLog,
+    ],
+    listeners: [KeyspaceNotificationListener],
+    handling: [EventConsumer, EventBroadcaster],
+  };
+}
+
+const RECOMMENDED_GRACE = 120_000;
+
+@Injectable()
+class RedisSessionLifecycle extends StoreLifecycle {
+  constructor(
+    @Inject(ModuleRef) providers: ModuleRef,
+    @Inject(REDIS_SESSION_OPTIONS) private readonly options: ResolvedRedisSessionOptions,
+    @Inject(REDIS_CONNECTIONS) connections: RedisConnections,
+  ) {
+    super(providers, connections, servicesOf(options), options.commandTimeout);
+  }
+
+  protected override begun(): void {
+    if (this.options.grace >= RECOMMENDED_GRACE) return;
+    logger.warn(
+      'Option `grace` is below 2m: sessions that end during a short outage are reported without their data. ' +
+        'Set a longer one',
+    );
+  }
+}
+
+/** As soon as Redis has told its version and whether it announces sessions. */
+@Injectable()
+class StartLog extends StoreStartLog {
+  #notifications: string;
+
+  constructor(
+    @Inject(REDIS_SESSION_OPTIONS) private readonly options: ResolvedRedisSessionOptions,
+    // Optional, so that the error names the missing module.
+    @Optional() @Inject(SESSION_OPTIONS) private readonly sessions: ResolvedSessionOptions,
+    @Inject(REDIS_CONNECTIONS) connections: RedisConnections,
+    @Inject(ExpiredSessionListener) private readonly expired: Pick<ExpiredSessionListener, 'firstState'>,
+  ) {
+    super(connections);
+    this.#notifications = options.notifications === 'off' ? 'off' : 'connecting';
+  }
+
+  protected override async ask(): Promise<void> {
+    if (this.options.notifications === 'auto') this.#notifications = await this.expired.firstState;
+  }
+
+  protected tell(server: string): void {
+    const { options, sessions } = this;
+    const { store, timer } = options.expirations;
+    const facts = shownFacts(options, sessions, {
+      partitions: options.partitions,
+      expirations: store + (timer ? ' with a timer' : ''),
+      notifications: this.#notifications,
+    });
+    const details = shownDetails(options, sessions);
+    logger.log(`nest-session ${VERSION} keeps sessions in ${server}: ${shownAddress(options.connection)}; ${facts}`);
+    logger.verbose(`Options that are in effect, on Node.js ${process.version}: ${details}`);
+  }
+}
+
+const OF_SESSION_MODULE = { token: SESSION_OPTIONS, optional: true };
+
+/** What claims sessions that have expired, of the connection for background work. */
+const OF_SWEEPER = [
+  connectionToken('background'),
+  BACKGROUND_SESSION_SCRIPTS,
+  SessionPartitions,
+  REDIS_SESSION_OPTIONS,
+  BackgroundLimiter,
+];
+
+/** They connect and start nothing, but for the last one. */
+const PROVIDERS: Provider[] = [
+  { provide: REDIS_SESSION_OPTIONS, inject: [ModuleRef], useFactory: resolveOptions },
+  { provide: CONNECTION_OPTIONS, useExisting: REDIS_SESSION_OPTIONS },
+  { provide: DELIVERY_OPTIONS, useExisting: REDIS_SESSION_OPTIONS },
+  { provide: SessionPartitions, inject: [REDIS_SESSION_OPTIONS, OF_SESSION_MODULE], useFactory: partitionsOf },
+  {
+    provide: REQUEST_SESSION_SCRIPTS,
+    inject: [SessionPartitions, REDIS_SESSION_OPTIONS, { token: SESSION_TELEMETRY, optional: true }],
+    useFactory: (partitions: SessionPartitions, options: ResolvedRedisSessionOptions, telemetry?: SessionTelemetry) =>
+      scriptsOn((client) => new SessionScripts(client, partitions, keepingRules(options, partitions, telemetry))),
+  },
+  {
+    provide: BACKGROUND_SESSION_SCRIPTS,
+    inject: [REQUEST_SESSION_SCRIPTS, connectionToken('background')],
+    useFactory: (scripts: ScriptsOn<SessionScripts>, client: Redis) => scripts(client),
+  },
+  {
+    provide: END_NOTIFICATIONS,
+    inject: [REDIS_SESSION_OPTIONS, ExpiredSessionListener],
+    useFactory: ({ notifications }: ResolvedRedisSessionOptions, listener: EndNotifications): EndNotifications =>
+      notifications === 'off' ? { state: 'off' } : listener,
+  },
+  {
+    provide: SESSION_REPOSITORY_OPTIONS,
+    inject: [REDIS_SESSION_OPTIONS, OF_SESSION_MODULE],
+    useFactory: repositoryOptions,
+  },
+  {
+    provide: CLEANUP_SCHEDULE,
+    inject: [REDIS_SESSION_OPTIONS],
+    useFactory: ({ cron }: ResolvedRedisSessionOptions): CleanupSchedule => ({ name: SESSION_CLEANUP_JOB, cron }),
+  },
+  ...STORE_PROVIDERS,
+  SessionEpochs,
+  SessionEpochsListener,
+  LimitAcrossPartitions,
+  TimedSessions,
+  RedisSessionRepository,
+  { provide: IndexedSessionRepository, useExisting: RedisSessionRepository },
+  { provide: ForeignSessions, useClass: RedisForeignSessions },
+  {
+    provide: SessionExpirationSweeper,
+    inject: OF_SWEEPER,
+    useFactory: (...given: ConstructorParameters<typeof SessionExpirationSweeper>) =>
+      new SessionExpirationSweeper(...given),
+  },
+  { provide: DueSweeper, useExisting: SessionExpirationSweeper },
+  { provide: DuePoller, inject: [PartitionSignals, ...OF_SWEEPER], useFactory: poller },
+  OlderSessionSweeper,
+  ExpiredSessionListener,
+  StartLog,
+  SessionEventProducer,
+  { provide: EventProducer, useExisting: SessionEventProducer },
+  RedisSessionLifecycle,
+];
+
+/** Of the module that holds the options, which is missing where the application imports the bare class. */
+async function resolveOptions(moduleRef: ModuleRef): Promise<ResolvedRedisSessionOptions> {
+  const token = REDIS_SESSION_MODULE_OPTIONS;
+  return resolveRedisSessionOptions(
+    await givenOptions<RedisSessionModuleOptions>(moduleRef, token, 'RedisSessionModule'),
+  );
+}
+
+function partitionsOf(
+  { namespace, partitions }: ResolvedRedisSessionOptions,
+  sessions?: ResolvedSessionOptions,
+): SessionPartitions {
+  const owner = sessions && { ids: sessions.ids.form, limits: sessions.maxSessions !== undefined };
+  return new SessionPartitions(namespace, partitions, owner);
+}
+
+function repositoryOptions(
+  { serializer, encryption, namespace }: ResolvedRedisSessionOptions,
+  options?: ResolvedSessionOptions,
+): RedisRepositoryOptions {
+  const session = ofSessionModule(options, 'RedisSessionModule');
+  return { ...session, serializer: serializer ?? session.serializer, encryption, namespace };
+}
+
+function poller(
+  signals: PartitionSignals,
+  client: Redis,
+  scripts: SessionScripts,
+  partitions: SessionPartitions,
+  { batchSize }: ResolvedRedisSessionOptions,
+  limiter: BackgroundLimiter,
+): DuePoller<SessionKeys> {
+  return tracedPoller(new SortedSetExpirationStore(client, scripts, batchSize, limiter), partitions, signals);
+}
 
 /**
  * Keeps the sessions of `SessionModule` in Redis, and delivers their events. It is global: import it once, in the root
@@ -26,14 +269,11 @@ import { STORE_EXPORTS } from './store.providers.js';
  */
 @Global()
 @Module({
-  providers: [...REDIS_SESSION_PROVIDERS, RedisSessionLifecycle],
+  providers: PROVIDERS,
   exports: [...STORE_EXPORTS, RedisSessionRepository],
 })
 export class RedisSessionModule {
-  /**
-   * The module with these options, for the imports of the root module. Wrong options fail the start with an
-   * InvalidSessionOptionsError that names all problems.
-   */
+  /** For the imports of the root module. Wrong options fail the start with an error that names all problems. */
   static forRoot(options: RedisSessionModuleOptions = {}): DynamicModule {
     return RedisSessionOptionsModule.forRoot(options);
   }
@@ -47,8 +287,8 @@ export class RedisSessionModule {
 }
 
 /**
- * Holds the options. Nest identifies a dynamic module by the imported object, which a test does not have. So the
- * options have a module of their own, and `RedisSessionModule` itself is imported as a plain class.
+ * Holds the options. Nest knows a dynamic module by the imported object, which a test that overrides it does not have:
+ * so `RedisSessionModule` itself is imported as a plain class.
  */
 @Module({ imports: [RedisSessionModule], exports: [REDIS_SESSION_MODULE_OPTIONS] })
 class RedisSessionOptionsModule extends RedisSessionModuleDefinition {

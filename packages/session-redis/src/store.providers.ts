@@ -24,9 +24,8 @@ import { SessionPartitions } from './keys/session-partitions.js';
 import { SessionEventGroups } from './session-events/session-event-groups.js';
 
 /**
- * What every module provides alike that finds its sessions in Redis. The module itself provides what these inject: its
- * `CONNECTION_OPTIONS`, `DELIVERY_OPTIONS` and `CLEANUP_SCHEDULE`, its SessionPartitions, IndexedSessionRepository,
- * EventProducer, DueSweeper and SessionExpirationSweeper, `REQUEST_SESSION_SCRIPTS` and `END_NOTIFICATIONS`.
+ * What every module provides alike that finds its sessions in Redis. The module provides what they inject beside that:
+ * its options, its cleanup, its scripts, its repository and its producer of events.
  */
 export const STORE_PROVIDERS: Provider[] = [
   OutageLog,

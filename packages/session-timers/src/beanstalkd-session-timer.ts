@@ -15,25 +15,26 @@ export interface BeanstalkdSessionTimerOptions {
   readonly tube?: string;
 }
 
-// Milliseconds between two attempts to connect.
+// Milliseconds between two attempts to connect, and until the next question when Redis did not reply.
 const RECONNECTION = 1000;
-// Milliseconds after which to ask again when Redis did not reply.
 const RETRY = 5000;
 // Milliseconds that an instance keeps a job and waits itself, because beanstalkd counts whole seconds.
 const LONGEST_HOLD = 100;
-// Jobs that one instance asks about at a time. One call of the script claims as many.
+// As many as one call of the script claims.
 const BATCH_SIZE = 50;
-// Number of sessions. Each takes about 150 bytes.
+// Sessions, of about 150 bytes each.
 const MOST_REMEMBERED = 10_000;
 
 /**
  * Uses beanstalkd to decide when to ask about a session. All instances reserve jobs from one tube, and each job holds
- * the id of a session. beanstalkd counts whole seconds, so the question about a renewed session comes up to a second
- * late.
+ * the id of a session. The question about a renewed session comes up to a second late.
  */
 export class BeanstalkdSessionTimer implements SessionTimer {
   readonly #address: Required<BeanstalkdSessionTimerOptions>;
-  readonly #failures: FailureLog;
+  readonly #failures = new FailureLog(
+    'beanstalkd does not report ended sessions, so the cleanup job has to find them',
+    'beanstalkd reports ended sessions again',
+  );
   #stopping = new AbortController();
   /** The connection for everything except reservations, which block a connection. */
   #commands: Promise<BeanstalkdConnection> | undefined;
@@ -52,10 +53,6 @@ export class BeanstalkdSessionTimer implements SessionTimer {
       tube: reader.text('tube', 'session-ends', tubeProblem),
     };
     reader.finish();
-    this.#failures = new FailureLog(
-      'beanstalkd does not report ended sessions, so the cleanup job has to find them',
-      'beanstalkd reports ended sessions again',
-    );
   }
 
   start(ask: AskAboutSession): void {
@@ -104,20 +101,13 @@ export class BeanstalkdSessionTimer implements SessionTimer {
       const reservations = await BeanstalkdConnection.open(this.#address);
       void commands.lost.then((reason) => reservations.close(reason));
       this.#failures.succeeded();
-      await this.#handOut(reservations, ask);
-    } finally {
-      commands.close();
-    }
-  }
-
-  async #handOut(reservations: BeanstalkdConnection, ask: AskAboutSession): Promise<void> {
-    try {
       while (!this.#stopping.signal.aborted) {
         const jobs = await this.#reserve(reservations);
         await Promise.all(jobs.map((job) => this.#finish(reservations, job, ask)));
       }
     } finally {
-      reservations.close();
+      // That of the reservations ends with it.
+      commands.close();
     }
   }
 
@@ -134,7 +124,7 @@ export class BeanstalkdSessionTimer implements SessionTimer {
     return jobs;
   }
 
-  /** Keeps the job reserved until there is an answer. If this instance ends before that, another instance gets it. */
+  /** If this instance ends before there is an answer, another instance gets the job. */
   async #finish(connection: BeanstalkdConnection, { job, text }: ReservedJob, ask: AskAboutSession): Promise<void> {
     const answer = () => ask(text).catch(() => RETRY);
     let delay = await answer();
@@ -155,7 +145,7 @@ export class BeanstalkdSessionTimer implements SessionTimer {
   }
 }
 
-/** Rounds up after the time that an instance waits itself, because an early question has to be repeated. */
+/** Rounds up, because an early question has to be repeated, but for the time that an instance waits itself. */
 function seconds(milliseconds: number): number {
   return Math.max(0, Math.ceil((milliseconds - LONGEST_HOLD) / 1000));
 }
@@ -165,7 +155,7 @@ function tubeProblem(tube: string): string | undefined {
   return isName ? undefined : 'must have 1 to 200 letters, digits and `-+/;.$_()`, and not begin with `-`';
 }
 
-/** A reserved job. No other connection gets it until this connection ends or `TIME_TO_RUN` has passed. */
+/** No other connection gets it until this one ends or `TIME_TO_RUN` has passed. */
 interface ReservedJob {
   readonly job: string;
   readonly text: string;
@@ -190,9 +180,8 @@ interface Call {
 }
 
 /**
- * One connection to beanstalkd. A call fails when the connection is lost, or when beanstalkd takes too long, which ends
- * the connection. Without this, jackd would wait forever. Reserve jobs on a connection that does nothing else
- * meanwhile, because jackd takes the data that follows a job for a part of it.
+ * One connection to beanstalkd. A call fails when it is lost, or when beanstalkd takes too long, which ends it: jackd
+ * would wait forever. Reserve jobs on one that does nothing else: jackd takes what follows a job for a part of it.
  */
 export class BeanstalkdConnection {
   readonly #client = new JackdClient();
@@ -213,7 +202,6 @@ export class BeanstalkdConnection {
     }, REPLY / 5).unref();
   }
 
-  /** @throws Error when beanstalkd cannot be reached, or does not reply */
   static async open(address: Required<BeanstalkdSessionTimerOptions>): Promise<BeanstalkdConnection> {
     const connection = new BeanstalkdConnection(address);
     const { host, port, tube } = address;
@@ -230,12 +218,12 @@ export class BeanstalkdConnection {
     }
   }
 
-  /** Schedules a job, and returns its number. @param delay whole seconds */
+  /** Schedules a job, and returns its number. `delay`: whole seconds. */
   put(text: string, delay: number): Promise<string> {
     return this.#call(() => this.#client.put(text, { delay, priority: PRIORITY, ttr: TIME_TO_RUN }));
   }
 
-  /** Reserves a job that is due. Returns undefined if there is none, either at once or, with `waits`, after a while. */
+  /** A job that is due; undefined if there is none now or, with `waits`, after a while. */
   async reserve({ waits }: { readonly waits: boolean }): Promise<ReservedJob | undefined> {
     const seconds = waits ? LONGEST_WAIT : 0;
     const found = await this.#call(
@@ -245,17 +233,17 @@ export class BeanstalkdConnection {
     return found && { job: found.id, text: found.payload.toString().slice(0, LONGEST_TEXT) };
   }
 
-  /** Deletes a reserved or delayed job. It is not an error if another connection has reserved or deleted it. */
+  /** Of a reserved or delayed job, also if another connection has it by now. */
   async delete(job: string): Promise<void> {
     await this.#call(() => unlessReplied(/^NOT_FOUND$/, this.#client.delete(job)));
   }
 
-  /** Returns a reserved job for `delay` whole seconds later. It is not an error if another connection has it by now. */
+  /** Gives a reserved job back for `delay` whole seconds, also if another connection has it by now. */
   async release(job: string, delay: number): Promise<void> {
     await this.#call(() => unlessReplied(/^NOT_FOUND$/, this.#client.release(job, { delay, priority: PRIORITY })));
   }
 
-  /** Ends the connection at once. Open calls fail with this error, and beanstalkd gives the reserved jobs to others. */
+  /** Open calls fail with this error, and beanstalkd gives the reserved jobs to others. */
   close(reason = new Error('The connection to beanstalkd is closed')): void {
     this.#lose(reason);
   }

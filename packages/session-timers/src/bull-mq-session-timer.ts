@@ -15,25 +15,22 @@ export interface BullMqSessionTimerOptions {
   readonly queue?: string;
 }
 
-// Milliseconds after which to ask again when Redis did not reply.
+// Milliseconds until the next question when Redis did not reply.
 const NO_ANSWER = 5000;
-// Milliseconds. If the instance with a job ends, another instance gets the job after one to two times this long.
+// Milliseconds. Another instance gets the job of one that has ended after one to two times this long.
 const LOCK = 10_000;
 // Milliseconds between two attempts to connect.
 const RECONNECTION = 500;
-// Milliseconds that a call may take, and that jobs get to finish at shutdown. A question takes no longer.
+// Milliseconds for a call, and for jobs to finish at shutdown. A question takes no longer.
 const PATIENCE = 5000;
-// Milliseconds that the server may take for a reply at shutdown.
+// Milliseconds for a reply at shutdown.
 const REPLY = 1000;
-// Sessions that one instance asks about at a time: as many as one call of the script claims.
+// As many sessions as one call of the script claims.
 const CONCURRENCY = 50;
-// So many instances may end while they have a job, before BullMQ gives the job up.
+// So many instances may end with a job before BullMQ gives it up.
 const MOST_STALLS = 1000;
 
-/**
- * Uses BullMQ to decide when to ask about a session. Each session has a delayed job with the session id as its id. All
- * instances work on one queue.
- */
+/** Uses BullMQ to decide when to ask about a session, which has a delayed job. All instances work on one queue. */
 export class BullMqSessionTimer implements SessionTimer {
   readonly #name: string;
   readonly #connection: ConnectionOptions;
@@ -86,7 +83,7 @@ export class BullMqSessionTimer implements SessionTimer {
     await this.#answered((queue) => queue.remove(id));
   }
 
-  /** @throws Error if BullMQ does not reply in time. Until its first connection, BullMQ would wait forever */
+  /** Until its first connection, BullMQ would wait forever. */
   async #answered(call: (queue: Queue) => Promise<unknown>): Promise<void> {
     if (!this.#queue) throw new Error('The timer was not started');
     const answer = call(this.#queue);
@@ -105,12 +102,12 @@ export class BullMqSessionTimer implements SessionTimer {
     await settledWithin(PATIENCE, Promise.all([worker.close(isDown), queue.close()]));
   }
 
-  /** Whether the queue has connections of its own, and not the application's client. */
+  /** And not the application's client. */
   get #hasOwnConnections(): boolean {
     return !('duplicate' in this.#connection);
   }
 
-  /** Adds rules to our own connections. A client of the application keeps its own. */
+  /** A client of the application keeps its own rules. */
   #with(rules: object) {
     const connection = this.#connection;
     const retryStrategy = () => (this.#isRunning ? RECONNECTION : null);
@@ -128,7 +125,6 @@ export class BullMqSessionTimer implements SessionTimer {
   }
 }
 
-/** Whether the server of a queue replies soon. */
 async function isReached(queue: Queue): Promise<boolean> {
   const reply = queue.getDelayedCount().then(
     () => true,
@@ -143,7 +139,7 @@ function isConnection(value: unknown): value is ConnectionOptions {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Whether a client has a setting for which BullMQ would throw at the start, when it has opened a connection. */
+/** Whether BullMQ would throw for a setting of a client, after it has opened a connection. */
 function givesUp(connection: object = {}): boolean {
   if (!('duplicate' in connection && 'options' in connection)) return false;
   const options = Object(connection.options) as {

@@ -1,6 +1,6 @@
 import type { DynamicModule } from '@nestjs/common';
 import { MapDeadlineModule, type MapDeadlineModuleOptions } from '@nest-session/deadlines';
-import { MAP_DEADLINE_CLOCK, MapDeadlineLoop } from '@nest-session/deadlines/internal';
+import { MAP_DEADLINE_CLOCK, MapDeadlineDelivery } from '@nest-session/deadlines/internal';
 import { TestClockModule } from '../clock/test-clock.module.js';
 import { TestClock } from '../clock/test.clock.js';
 
@@ -22,8 +22,8 @@ export class TestDeadlineModule extends MapDeadlineModule {
         { provide: MAP_DEADLINE_CLOCK, useExisting: TestClock },
         {
           provide: DRIVEN_LOOP,
-          inject: [TestClock, MapDeadlineLoop],
-          useFactory: (clock: TestClock, loop: MapDeadlineLoop) => clock.add(loop),
+          inject: [TestClock, MapDeadlineDelivery],
+          useFactory: (clock: TestClock, delivery: MapDeadlineDelivery) => clock.add(delivery),
         },
       ],
     };

@@ -22,36 +22,29 @@ export abstract class DeadlineEvents {
   abstract list(): Promise<DeadlineGroupInfo[]>;
 
   /**
-   * Creates a group, so that what comes due is kept for instances that start later. It begins with the oldest deadline
-   * that is kept, or with the next one. An instance creates its own group. Resolves to false when the group exists.
-   * @throws RangeError when the name is empty
+   * Creates a group, so that what comes due is kept for instances that start later: from the oldest one that is kept
+   * on, or from now on. Resolves to false when the group exists. @throws RangeError when the name is empty
    */
   abstract create(name: string, options?: { readonly from?: 'oldest' | 'now' }): Promise<boolean>;
 
-  /**
-   * Removes a group that is no longer used, so that nothing is kept for it. Its dead letters stay. Resolves to `live`,
-   * and removes nothing, while one of its instances is alive.
-   */
+  /** Removes a group, so that nothing is kept for it, unless one of its instances is alive. Its dead letters stay. */
   abstract remove(name: string): Promise<RemoveGroupReply>;
 
   /**
-   * The dead letters, the oldest first: at most `limit`, by default 100, after the one with the id `after`.
+   * The oldest dead letters after the one with the id `after`, by default 100 at most.
    * @throws RangeError when `after` is not the id of a dead letter, or `limit` no whole number
    */
   abstract deadLetters(
     options?: DeadLetterFilter & { readonly after?: string; readonly limit?: number },
   ): Promise<DeadlineDeadLetter[]>;
 
-  /**
-   * Replays a dead letter: its group handles the deadline again, with new attempts, the same `event.id` and the same
-   * data. Only the handlers that have not succeeded are called.
-   */
+  /** Lets its group handle it again, with new attempts. Only handlers that have not succeeded are called. */
   abstract replay(id: string): Promise<ReplayReply>;
 
   /** Replays every dead letter whose group exists. Resolves to the number of replayed ones. */
   abstract replayAll(filter?: DeadLetterFilter): Promise<number>;
 
-  /** Deletes a dead letter. Resolves to false when there is none with this id. */
+  /** Deletes a dead letter. Resolves to false when there is none. */
   abstract discard(id: string): Promise<boolean>;
 
   /** Deletes every dead letter. Resolves to the number of deleted ones. */

@@ -31,7 +31,7 @@ export function deadline<T = undefined>(name: string): Deadline<T> {
   return Object.freeze({ name });
 }
 
-/** Whether a value was made by `deadline()`, or is like it. */
+/** Also a value that is like what `deadline()` makes. */
 export function isDeadline(value: unknown): value is Deadline<unknown> {
   const name: unknown = value instanceof Object ? Reflect.get(value, 'name') : undefined;
   return typeof name === 'string' && NAME.test(name);
@@ -41,34 +41,25 @@ function shown(value: unknown): string {
   return typeof value === 'string' ? JSON.stringify(value.slice(0, 120)) : `a value of type ${typeof value}`;
 }
 
-/** What a `DeadlineEvent` is made of. */
-export interface DeadlineEventInit<T> extends Pick<DeadlineEvent, 'id' | 'name' | 'key' | 'dueAt' | 'at'> {
-  /** The data with which it was scheduled; undefined without any. */
+/** What a `DeadlineEvent` is made of. `attempt`: 1 by default. */
+export interface DeadlineEventInit<T>
+  extends
+    Pick<DeadlineEvent, 'id' | 'name' | 'key' | 'dueAt' | 'at'>,
+    Partial<Pick<DeadlineEvent, 'attempt' | 'traceparent'>> {
   readonly data: T;
-  /** The number of the attempt. @default 1 */
-  readonly attempt?: number;
-  /** The W3C traceparent of the span that scheduled it. */
-  readonly traceparent?: string | undefined;
 }
 
-/**
- * A deadline that has come. `@OnDeadline` methods receive it. Write the type of the kind: `DeadlineEvent<typeof
- * paymentDue>`.
- */
+/** A deadline that has come, for `@OnDeadline` methods. Write its kind: `DeadlineEvent<typeof paymentDue>`. */
 export class DeadlineEvent<D extends Deadline<unknown> = Deadline<unknown>> {
   /**
-   * Tells this deadline from all others, also from a later one of the same key. It is the same at every delivery, every
-   * retry, every replay and in every group: use it where an effect must happen once.
+   * Tells this deadline from all others, also from a later one of the same key. It is the same at every delivery and in
+   * every group: use it where an effect must happen once.
    */
   readonly id: string;
-  /** The name of its kind. */
   readonly name: string;
   /** Your key, as it was scheduled. */
   readonly key: string;
-  /**
-   * The data with which it was scheduled; undefined without any. @throws DeadlineDataError where they cannot be read,
-   * such as without their key
-   */
+  /** The data with which it was scheduled. @throws DeadlineDataError where they cannot be read */
   declare readonly data: DataOf<D>;
   /** When it was due: epoch milliseconds by the store's clock. */
   readonly dueAt: number;
@@ -79,22 +70,30 @@ export class DeadlineEvent<D extends Deadline<unknown> = Deadline<unknown>> {
   /** The W3C traceparent of the span that scheduled it, if there was one. */
   readonly traceparent: string | undefined;
 
-  /** Use it in tests of your handlers. */
   constructor(init: DeadlineEventInit<DataOf<D>>) {
-    const { id, name, key, dueAt, at, attempt = 1, traceparent } = init;
-    this.id = id;
-    this.name = name;
-    this.key = key;
+    this.id = init.id;
+    this.name = init.name;
+    this.key = init.key;
     // Read when a handler asks for it: what cannot be read then fails that handler, and the deadline is kept.
     Object.defineProperty(this, 'data', { enumerable: true, get: () => init.data });
-    this.dueAt = dueAt;
-    this.at = at;
-    this.attempt = attempt;
-    this.traceparent = traceparent;
+    this.dueAt = init.dueAt;
+    this.at = init.at;
+    this.attempt = init.attempt ?? 1;
+    this.traceparent = init.traceparent;
   }
 
   /** How many milliseconds after its time it was found. Time that handlers and retries take comes on top. */
   get late(): number {
     return Math.max(0, this.at - this.dueAt);
   }
+}
+
+/** An event whose data are read when a handler asks for them, each time as an object of its own. */
+export function eventOf(fields: Omit<DeadlineEventInit<unknown>, 'data'>, read: () => unknown): DeadlineEvent {
+  return new DeadlineEvent<Deadline<unknown>>({
+    ...fields,
+    get data() {
+      return read();
+    },
+  });
 }

@@ -20,7 +20,6 @@ export interface OnDeadlineOptions {
   readonly broadcast?: boolean;
 }
 
-/** What `@OnDeadline` leaves on methods. */
 const DEADLINE_MARKS = new HandlerMarks<HandledName>(
   '@OnDeadline',
   'this application has no deadlines. Add DeadlineModule.forRoot() and ' +
@@ -30,21 +29,17 @@ const DEADLINE_MARKS = new HandlerMarks<HandledName>(
 
 /**
  * Calls a method of a provider or controller with each deadline of a kind that has come; use it several times for
- * several kinds. One instance of each group is called, at least once, in no promised order. A promise that the method
- * returns is awaited. If the method throws, the deadline is retried, and becomes a dead letter in the end. `event.id`
- * is the same at every delivery.
+ * several kinds. One instance of each group is called, at least once, in no promised order, and awaited. If the method
+ * throws, the deadline is retried, and becomes a dead letter in the end. `event.id` is the same at every delivery.
  * @throws TypeError for anything but what `deadline()` returns, and for other options
  */
 export function OnDeadline<T>(kind: Deadline<T>, options: OnDeadlineOptions = {}) {
-  return DEADLINE_MARKS.add<DeadlineEvent<Deadline<T>>>(problemOf(kind), options, (broadcast) => ({
-    name: kind.name,
-    broadcast,
-  }));
-}
-
-function problemOf(kind: unknown): string | undefined {
   // It is undefined while its file is loaded in a circle.
-  return isDeadline(kind) ? undefined : `takes what deadline() returns, but got a value of type ${typeof kind}`;
+  const problem = isDeadline(kind)
+    ? undefined
+    : `takes what deadline() returns, but got a value of type ${typeof (kind as unknown)}`;
+  const markOf = (broadcast: boolean) => ({ name: kind.name, broadcast });
+  return DEADLINE_MARKS.add<DeadlineEvent<Deadline<T>>>(problem, options, markOf);
 }
 
 const DEADLINES: HandledKind<DeadlineEvent> = {
@@ -53,17 +48,12 @@ const DEADLINES: HandledKind<DeadlineEvent> = {
   marks: DEADLINE_MARKS,
   nameOf: ({ name }) => name,
   shown: shownDeadline,
-  contextOf: ({ id: eventId, name: deadline, at, attempt, traceparent }) => ({
-    type: 'deadline',
-    deadline,
-    eventId,
-    at,
-    attempt,
-    traceparent,
-  }),
+  // Neither its key nor its data.
+  contextOf: ({ id: eventId, name: deadline, at, attempt, traceparent }) => {
+    return { type: 'deadline', deadline, eventId, at, attempt, traceparent };
+  },
 };
 
-/** Calls the `@OnDeadline` methods of this application. */
 @Injectable()
 export class DeadlineDispatcher extends NamedEventDispatcher<DeadlineEvent> {
   constructor(

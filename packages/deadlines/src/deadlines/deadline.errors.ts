@@ -4,17 +4,14 @@ import { HttpException, HttpStatus } from '@nestjs/common';
 export type DeadlineBound = 'maxDataSize' | 'maxScheduled';
 
 /**
- * Thrown when a deadline would exceed a bound of `DeadlineModule`. It was not scheduled; what stood under its key
- * stays. Nest turns this HTTP exception into a 413 or 503 response without details unless an exception filter decides
- * otherwise.
+ * Thrown when a deadline would exceed a bound of `DeadlineModule`: it was not scheduled, and what stood under its key
+ * stays. As an HTTP exception, it is a 413 or 503 response without details.
  */
 export class DeadlineBoundError extends HttpException {
   constructor(
-    /** The bound that would be exceeded. */
     readonly bound: DeadlineBound,
     /** The value of the bound: bytes, or a number of deadlines. */
     readonly limit: number,
-    /** The name of the kind of deadlines. */
     readonly deadlineName: string,
   ) {
     const [status, error] =
@@ -35,15 +32,13 @@ const REASONS: Readonly<Record<DeadlineBound, (limit: number) => string>> = {
 };
 
 /**
- * Thrown when the data of a deadline cannot be stored as they are. Nothing was scheduled. The message names the
- * deadline and, for a nested value, its path. It never quotes a value.
+ * Thrown when the data of a deadline cannot be stored as they are, so that nothing was scheduled, or cannot be read.
+ * The message names the deadline and, for a nested value, its path. It never quotes a value.
  */
 export class DeadlineDataError extends Error {
-  /** Always 'DeadlineDataError'. */
   override readonly name = 'DeadlineDataError';
 
   constructor(
-    /** The name of the kind of deadlines. */
     readonly deadlineName: string,
     problem: string,
     options?: { readonly cause?: unknown },

@@ -25,9 +25,9 @@ import {
 } from './deadline.options.js';
 import { Deadlines } from './deadlines.js';
 
-/** What a class for `forRootAsync({ useClass })` or `useExisting` must implement. */
+/** Implement it in a class that you pass to `forRootAsync()` as `useClass` or `useExisting`. */
 export interface DeadlineOptionsFactory {
-  /** The options of `DeadlineModule`, or a promise of them; called once, at start. */
+  /** Returns the options, or a promise of them. Called once, at start. */
   createDeadlineOptions(): DeadlineModuleOptions | Promise<DeadlineModuleOptions>;
 }
 
@@ -48,12 +48,8 @@ const OF_SESSIONS = { token: SESSION_OPTIONS, optional: true };
 @Module({
   imports: [DiscoveryModule, DeadlineHandlerModule],
   providers: [
-    {
-      provide: DEADLINE_OPTIONS,
-      // In a module of their own: Nest would take the class and a dynamic module of it for two modules.
-      inject: [ModuleRef],
-      useFactory: resolveOptions,
-    },
+    // Of a module of their own: Nest would take the class and a dynamic module of it for two modules.
+    { provide: DEADLINE_OPTIONS, inject: [ModuleRef], useFactory: resolveOptions },
     MetadataScanner,
     {
       provide: SecurityEvents,
@@ -84,9 +80,7 @@ export class DeadlineModule {
     assertOneStore(modules, DeadlineStore, 'DeadlineModule', 'deadlines');
   }
 
-  /**
-   * Returns the module for the imports of the root module. Wrong options fail the start with an error that names all.
-   */
+  /** For the imports of the root module. Wrong options fail the start with an error that names all. */
   static forRoot(options: DeadlineModuleOptions = {}): DynamicModule {
     return DeadlineOptionsModule.forRoot(options);
   }

@@ -39,12 +39,11 @@ export type DeadlineTime =
   /** A `Date`, or epoch milliseconds. In the past: at once. */
   | { readonly at: Date | number; readonly in?: undefined };
 
-/** @throws TypeError unless it is what `deadline()` returns */
 function assertDeadline(kind: unknown): void {
   if (!isDeadline(kind)) throw new TypeError('The first argument must be what deadline() returns');
 }
 
-/** @throws TypeError or RangeError for what cannot be a key. The message does not quote it */
+/** The errors do not quote it. */
 function assertKey(key: unknown): void {
   assertString('The key of a deadline', key);
   const size = Buffer.byteLength(key);
@@ -53,7 +52,6 @@ function assertKey(key: unknown): void {
   if (!isWellFormed(key)) throw new RangeError('The key of a deadline must be well-formed Unicode');
 }
 
-/** @throws TypeError or RangeError for what is no time */
 function dueOf(time: DeadlineTime): Due {
   assertObject('The time of a deadline', time);
   const { in: duration, at } = time;
@@ -66,7 +64,7 @@ function dueOf(time: DeadlineTime): Due {
   return { in: Math.round(milliseconds) };
 }
 
-/** Epoch milliseconds. @throws RangeError for what is no instant */
+/** Epoch milliseconds. */
 function instantOf(value: Date | number, name: string): number {
   const instant = value instanceof Date ? value.getTime() : value;
   if (typeof instant !== 'number' || !(instant >= 0 && instant < LAST_INSTANT))
@@ -77,23 +75,23 @@ function instantOf(value: Date | number, name: string): number {
 /** The data of a deadline, as the type of its kind says. */
 export type DeadlineData<T> = undefined extends T ? { readonly data?: T } : { readonly data: T };
 
-/** What `schedule()` is told. */
+/** When, with which data, and what happens to the deadline that waits under the same key. */
 export type ScheduleOptions<T> = DeadlineTime &
   DeadlineData<T> & {
     /**
-     * What happens to the deadline that waits under the same key. `'replace'`: the new one takes its place. `'keep'`:
-     * it stays. `'earlier'` and `'later'`: the one that is due earlier, or later, stays. @default 'replace'
+     * `'replace'`: the new one takes the place of the one that waits. `'keep'`: that stays. `'earlier'` and `'later'`:
+     * the one that is due earlier, or later, stays. @default 'replace'
      */
     readonly ifExists?: IfScheduled;
   };
 
 /** Which of the waiting deadlines `list()` returns. */
 export interface ListOptions {
-  /** Only those that are due before this instant. @default all */
+  /** Only those that are due before. @default all */
   readonly before?: Date | number;
-  /** Only those behind this one, the last of the page before. @default from the first one */
+  /** Only those behind this one, the last of the page before. @default all */
   readonly after?: { readonly key: string; readonly dueAt: number };
-  /** At most so many, 1 to 1000. @default 100 */
+  /** 1 to 1000. @default 100 */
   readonly limit?: number;
 }
 
@@ -105,10 +103,9 @@ const STORE_MISSING =
 
 /**
  * Schedules moments of your application under keys of your own: "order 42 is due in 15 minutes". `@OnDeadline` methods
- * hear of each when it comes. Inject it: `DeadlineModule` provides it.
- *
- * A key is a text of 1 to 1,024 bytes; each kind has keys of its own. A call that fails rejects with a
- * SessionStoreError, and may still take effect. It throws a TypeError or RangeError for arguments that cannot be meant.
+ * hear of each when it comes. Inject it. A key is a text of 1 to 1,024 bytes; each kind has keys of its own. A call
+ * that fails rejects with a SessionStoreError, and may still take effect; for arguments that cannot be meant it throws
+ * a TypeError or RangeError.
  */
 @Injectable()
 export class Deadlines {
@@ -139,9 +136,8 @@ export class Deadlines {
   }
 
   /**
-   * Schedules many deadlines of a kind, each as `schedule()` does, and returns their outcomes in the same order. Of two
-   * with the same key, the later one comes second. They are not one step: when it rejects, any of them may be
-   * scheduled, and you can repeat the call.
+   * Schedules many deadlines, each as `schedule()` does, in their order, and returns their outcomes. They are not one
+   * step: when it rejects, any of them may be scheduled, and you can repeat the call.
    */
   async scheduleMany<T>(
     kind: Deadline<T>,
@@ -154,22 +150,21 @@ export class Deadlines {
     const all = deadlines.map((each) => this.#newDeadline(kind, each, traceparent));
     const outcomes: ScheduleOutcome[] = [];
     for (const batch of batchesOf(all)) {
-      const replies = await this.#traced('schedule', kind, () =>
-        this.#store.schedule(kind.name, batch, this.options.maxScheduled),
-      );
+      const call = () => this.#store.schedule(kind.name, batch, this.options.maxScheduled);
+      const replies = await this.#traced('schedule', kind, call);
       if (replies.includes('full')) this.#refuse('maxScheduled', kind);
       outcomes.push(...(replies as ScheduleOutcome[]));
     }
     return outcomes;
   }
 
-  /** Gives the deadline that waits under a key another time. Its data and its `id` stay. */
+  /** Gives the deadline of a key another time. Its data and its `id` stay. */
   async reschedule(kind: Deadline<unknown>, key: string, time: DeadlineTime): Promise<RescheduleOutcome> {
     const due = dueOf(time);
     return this.#ofKey('reschedule', kind, key, () => this.#store.reschedule(kind.name, key, due));
   }
 
-  /** Cancels the deadline that waits under a key. It never rejects for a race: the answer says who was first. */
+  /** Cancels the deadline of a key. In a race with its time, the answer says who was first. */
   async cancel(kind: Deadline<unknown>, key: string): Promise<CancelOutcome> {
     return this.#ofKey('cancel', kind, key, () => this.#store.cancel(kind.name, key));
   }
@@ -186,10 +181,7 @@ export class Deadlines {
     return this.#traced('count', kind, () => this.#store.count(kind.name));
   }
 
-  /**
-   * A page of the deadlines of a kind that wait, in the order of their times. For the next page, pass the last one as
-   * `after`. @throws DeadlineDataError where data cannot be read
-   */
+  /** A page of those that wait, in the order of their times. @throws DeadlineDataError where data cannot be read */
   async list<T>(kind: Deadline<T>, options: ListOptions = {}): Promise<ScheduledDeadline<T>[]> {
     assertDeadline(kind);
     assertObject('The second argument', options);

@@ -22,7 +22,7 @@ import {
   type ReplayReply,
   RETRIES,
 } from '@nest-session/core/internal';
-import { DeadlineEvent } from './deadline-event.js';
+import { type DeadlineEvent, eventOf } from './deadline-event.js';
 import { type DeadlineDeadLetter, DeadlineEvents, type DeadlineGroupInfo } from './deadline-event-groups.js';
 import { DeadlineDispatcher, DeadlineHandlerModule, shownDeadline } from './deadline-handlers.js';
 import type { MapDeadlineModuleOptions } from './deadline.options.js';
@@ -35,10 +35,12 @@ import {
   MapDeadlineStore,
 } from './map-deadline.store.js';
 
-/** The name of the one group. */
 const MEMORY_GROUP = 'default';
 const MOST_LETTERS = 1000;
 const MOST_LISTED = 100;
+
+/** The clock may be set forward, and a timer does not count the time in which the machine slept. */
+const LONGEST_WAIT = 1000;
 
 /** How far the handlers of a deadline are. */
 interface Delivery {
@@ -50,24 +52,25 @@ interface Delivery {
 }
 
 /**
- * Brings the deadlines that have come to their handlers, tries again those that fail, and keeps the dead letters. They
- * have one group, which is there when the application has a handler.
+ * Fires deadlines at their times, tries again those whose handlers fail, and keeps the dead letters. It sleeps until
+ * the next of them, and has no timer while nothing waits. Deadlines without a handler in this application wait on.
  */
 @Injectable()
 export class MapDeadlineDelivery extends DeadlineEvents {
+  #timer: NodeJS.Timeout | undefined;
+  /** The names that are handled here; empty while it is stopped. */
+  #names: readonly string[] = [];
   readonly #running = new Set<Promise<void>>();
   readonly #retries = new Set<{ readonly due: number; readonly delivery: Delivery }>();
   #nextRetry = Infinity;
   /** By their ids, the oldest first. */
   readonly #letters = new Map<string, { readonly letter: DeadlineDeadLetter; readonly delivery: Delivery }>();
   #lastLetter = 0;
-  /** The number of those that were dropped because there were too many. */
   #lostLetters = 0;
-  #retryAdded: () => void = () => undefined;
 
   constructor(
     @Inject(DeadlineDispatcher) private readonly dispatcher: DeadlineDispatcher,
-    @Inject(MapDeadlineStore) private readonly store: Pick<DeadlineStore, 'serializer'>,
+    @Inject(MapDeadlineStore) private readonly store: MapDeadlineStore,
     @Inject(MAP_DEADLINE_CLOCK) private readonly clock: Clock,
   ) {
     super();
@@ -82,12 +85,31 @@ export class MapDeadlineDelivery extends DeadlineEvents {
     return this.#nextRetry;
   }
 
-  /** Calls a listener when there is another retry. */
-  onRetryAdded(listener: () => void): void {
-    this.#retryAdded = listener;
+  /** When something is due next; Infinity while it is stopped, or nothing waits. */
+  get nextDue(): number {
+    return this.#names.length === 0 ? Infinity : Math.min(this.store.nextDue(this.#names), this.#nextRetry);
   }
 
-  /** Calls the handlers of a deadline that has come. */
+  /** Does not keep the process alive. */
+  start(): void {
+    const { dispatcher } = this;
+    this.#names = [...new Set([...dispatcher.wantedTypes(), ...dispatcher.wantedTypes({ broadcast: true })])];
+    this.store.onScheduled(() => this.#sleep());
+    this.#sleep();
+  }
+
+  /** Fires nothing more. */
+  stop(): void {
+    this.#names = [];
+    this.#sleep();
+  }
+
+  runDue(): void {
+    for (const fired of this.store.takeDue(this.#names)) this.deliver(fired);
+    if (this.#names.length > 0) this.retryDue();
+    this.#sleep();
+  }
+
   deliver(fired: FiredDeadline): void {
     void this.dispatcher.broadcast(this.#eventOf(fired, 1));
     this.#begin({ fired, attempt: 1, done: [] });
@@ -115,19 +137,11 @@ export class MapDeadlineDelivery extends DeadlineEvents {
 
   async list(): Promise<DeadlineGroupInfo[]> {
     if (!this.dispatcher.hasHandlers) return [];
-    const pending = this.#running.size + this.retrying;
-    return [
-      {
-        name: MEMORY_GROUP,
-        lag: 0,
-        oldestUnread: undefined,
-        pending,
-        retrying: this.retrying,
-        dropped: 0,
-        lostDeadLetters: this.#lostLetters,
-        consumers: [{ name: `${hostname()}:${process.pid}`, pending, idle: 0 }],
-      },
-    ];
+    const [retrying, lostDeadLetters] = [this.retrying, this.#lostLetters];
+    const pending = this.#running.size + retrying;
+    const consumers = [{ name: `${hostname()}:${process.pid}`, pending, idle: 0 }];
+    const nothing = { lag: 0, oldestUnread: undefined, dropped: 0 };
+    return [{ name: MEMORY_GROUP, ...nothing, pending, retrying, lostDeadLetters, consumers }];
   }
 
   async create(name: string): Promise<boolean> {
@@ -145,10 +159,11 @@ export class MapDeadlineDelivery extends DeadlineEvents {
     after,
     limit = MOST_LISTED,
   }: DeadLetterFilter & { readonly after?: string; readonly limit?: number } = {}): Promise<DeadlineDeadLetter[]> {
-    const number = after === undefined ? 0 : numberOf(after);
+    if (after !== undefined && !/^\d{1,15}$/.test(after))
+      throw new RangeError('`after` must be the id of a dead letter');
     assertLimit(limit);
     return this.#chosen(group)
-      .filter(({ id }) => Number(id) > number)
+      .filter(({ id }) => Number(id) > Number(after ?? 0))
       .slice(0, limit);
   }
 
@@ -195,13 +210,14 @@ export class MapDeadlineDelivery extends DeadlineEvents {
 
   #fail({ fired, attempt, done }: Delivery, error: EventHandlingError): void {
     const failed = { fired, attempt, done: [...done, ...error.succeeded] };
-    const { attempts } = RETRIES;
-    if (attempt >= attempts) return this.#bury(failed, error);
+    if (attempt >= RETRIES.attempts) return this.#bury(failed, error);
     const due = this.clock.now() + backOffAfter(attempt);
     this.#retries.add({ due, delivery: { ...failed, attempt: attempt + 1 } });
     this.#nextRetry = Math.min(this.#nextRetry, due);
-    logger.warn(`Event ${shownDeadline(fired)} failed in attempt ${attempt} of ${attempts} and will be retried`);
-    this.#retryAdded();
+    logger.warn(
+      `Event ${shownDeadline(fired)} failed in attempt ${attempt} of ${RETRIES.attempts} and will be retried`,
+    );
+    this.#sleep();
   }
 
   #bury(delivery: Delivery, { failed }: EventHandlingError): void {
@@ -231,84 +247,9 @@ export class MapDeadlineDelivery extends DeadlineEvents {
     );
   }
 
-  /** Each reading of its data gives an object of its own. */
-  #eventOf({ id, name, key, text, dueAt, at, traceparent }: FiredDeadline, attempt: number): DeadlineEvent {
+  #eventOf({ text, ...fired }: FiredDeadline, attempt: number): DeadlineEvent {
     const { serializer } = this.store;
-    return new DeadlineEvent({
-      id,
-      name,
-      key,
-      dueAt,
-      at,
-      attempt,
-      traceparent,
-      get data() {
-        return readData(name, text, serializer, DeadlineDataError);
-      },
-    });
-  }
-}
-
-function numberOf(id: string): number {
-  if (!/^\d{1,15}$/.test(id)) throw new RangeError('`after` must be the id of a dead letter');
-  return Number(id);
-}
-
-const ONE_GROUP =
-  'Deadlines in memory have one group, "default", which handles what comes in this process: remove the call, or use ' +
-  'RedisDeadlineModule of @nest-session/deadlines/redis';
-
-/** The clock may be set forward, and a timer does not count the time in which the machine slept. */
-const LONGEST_WAIT = 1000;
-
-/**
- * Fires deadlines, and begins retries, at their times. It sleeps until the next of them, and has no timer while nothing
- * waits. Deadlines without a handler in this application wait on.
- */
-@Injectable()
-export class MapDeadlineLoop {
-  #timer: NodeJS.Timeout | undefined;
-  /** The names that are handled here; empty while the loop is stopped. */
-  #names: readonly string[] = [];
-
-  constructor(
-    @Inject(MapDeadlineStore) private readonly store: MapDeadlineStore,
-    @Inject(MapDeadlineDelivery) private readonly delivery: MapDeadlineDelivery,
-    @Inject(DeadlineDispatcher) private readonly dispatcher: DeadlineDispatcher,
-    @Inject(MAP_DEADLINE_CLOCK) private readonly clock: Clock,
-  ) {}
-
-  /** When something is due next; Infinity while the loop is stopped, or nothing waits. */
-  get nextDue(): number {
-    if (this.#names.length === 0) return Infinity;
-    return Math.min(this.store.nextDue(this.#names), this.delivery.nextRetry);
-  }
-
-  /** Does not keep the process alive. */
-  start(): void {
-    const { dispatcher } = this;
-    this.#names = [...new Set([...dispatcher.wantedTypes(), ...dispatcher.wantedTypes({ broadcast: true })])];
-    this.store.onScheduled(() => this.#sleep());
-    this.delivery.onRetryAdded(() => this.#sleep());
-    this.#sleep();
-  }
-
-  /** Fires nothing more. */
-  stop(): void {
-    this.#names = [];
-    this.#sleep();
-  }
-
-  /** Begins everything that is due. */
-  runDue(): void {
-    for (const fired of this.store.takeDue(this.#names)) this.delivery.deliver(fired);
-    if (this.#names.length > 0) this.delivery.retryDue();
-    this.#sleep();
-  }
-
-  /** Resolves when no handler runs. */
-  idle(): Promise<void> {
-    return this.delivery.idle();
+    return eventOf({ ...fired, attempt }, () => readData(fired.name, text, serializer, DeadlineDataError));
   }
 
   #sleep(): void {
@@ -318,6 +259,10 @@ export class MapDeadlineLoop {
     this.#timer = setTimeout(() => this.runDue(), Math.min(wait, LONGEST_WAIT)).unref();
   }
 }
+
+const ONE_GROUP =
+  'Deadlines in memory have one group, "default", which handles what comes in this process: remove the call, or use ' +
+  'RedisDeadlineModule of @nest-session/deadlines/redis';
 
 /**
  * Keeps deadlines in memory, for an application of a single process and for tests. Import the class, or `forRoot()` for
@@ -334,7 +279,6 @@ export class MapDeadlineLoop {
     { provide: MAP_DEADLINE_CLOCK, useValue: Date },
     MapDeadlineStore,
     MapDeadlineDelivery,
-    MapDeadlineLoop,
     { provide: DeadlineStore, useExisting: MapDeadlineStore },
     { provide: DeadlineEvents, useExisting: MapDeadlineDelivery },
     { provide: MEASURED_DEADLINES, useExisting: MapDeadlineStore },
@@ -344,7 +288,7 @@ export class MapDeadlineLoop {
 })
 export class MapDeadlineModule implements OnApplicationBootstrap, BeforeApplicationShutdown {
   /** @internal Import it. */
-  constructor(@Inject(MapDeadlineLoop) private readonly loop: MapDeadlineLoop) {}
+  constructor(@Inject(MapDeadlineDelivery) private readonly delivery: MapDeadlineDelivery) {}
 
   /**
    * Returns the module for the imports of the root module.
@@ -354,13 +298,12 @@ export class MapDeadlineModule implements OnApplicationBootstrap, BeforeApplicat
     return { module: MapDeadlineModule, providers: [{ provide: MAP_DEADLINE_OPTIONS, useValue: options }] };
   }
 
-  /** Begins to fire deadlines. Called by Nest. */
   onApplicationBootstrap(): void {
-    this.loop.start();
+    this.delivery.start();
   }
 
   /** The dispatcher waits for handlers that still run, after the last response. */
   beforeApplicationShutdown(): void {
-    this.loop.stop();
+    this.delivery.stop();
   }
 }

@@ -15,20 +15,18 @@ import {
 } from './deadline.store.js';
 import { type MapDeadlineModuleOptions, resolveMapDeadlineOptions } from './deadline.options.js';
 
-/** What `forRoot()` was given. */
 export const MAP_DEADLINE_OPTIONS = Symbol('MAP_DEADLINE_OPTIONS');
 
 /** The clock by which deadlines are due; `TestDeadlineModule` overrides it. */
 export const MAP_DEADLINE_CLOCK = Symbol('MAP_DEADLINE_CLOCK');
 
-/** A deadline that waits in memory. */
 interface WaitingDeadline extends StoredDeadline {
   readonly traceparent: string | undefined;
 }
 
 type Place = Pick<StoredDeadline, 'key' | 'dueAt'>;
 
-/** The waiting deadlines of one name, in the order of their times. Those of one time are in the order of their keys. */
+/** The waiting deadlines of one name, in the order of their times, and then of their keys. */
 class DeadlineQueue {
   readonly #byKey = new Map<string, WaitingDeadline>();
   readonly #inOrder: WaitingDeadline[] = [];
@@ -37,7 +35,6 @@ class DeadlineQueue {
     return this.#inOrder.length;
   }
 
-  /** When the first one is due; Infinity when none waits. */
   get nextDue(): number {
     return this.#inOrder[0]?.dueAt ?? Infinity;
   }
@@ -62,7 +59,6 @@ class DeadlineQueue {
     return true;
   }
 
-  /** Removes those that are due at an instant or before, and returns them. */
   takeDue(now: number): WaitingDeadline[] {
     const end = this.#inOrder.findIndex(({ dueAt }) => dueAt > now);
     const taken = this.#inOrder.splice(0, end < 0 ? this.size : end);
@@ -95,10 +91,8 @@ function compare(one: Place, other: Place): number {
   return one.key < other.key ? -1 : 1;
 }
 
-/** A deadline that has come. */
 export interface FiredDeadline extends WaitingDeadline {
   readonly name: string;
-  /** When it was found to be due. */
   readonly at: number;
 }
 
@@ -161,18 +155,16 @@ export class MapDeadlineStore extends DeadlineStore {
     return Math.min(...names.map((name) => this.#of(name).nextDue));
   }
 
-  /**
-   * Removes the deadlines of these names that are due, and returns them in the order of their times: they have fired.
-   */
+  /** Fires what is due of these names: removes it, and returns it in the order of the times. */
   takeDue(names: readonly string[]): FiredDeadline[] {
     const at = this.clock.now();
-    const taken = names.flatMap((name) =>
-      this.#of(name)
-        .takeDue(at)
-        .map((each) => ({ ...each, name, at })),
-    );
+    const takenOf = (name: string) => this.#of(name).takeDue(at);
+    const taken = names.flatMap((name) => takenOf(name).map((each) => ({ ...each, name, at })));
     for (const { name, key } of taken) this.#fired.set(firedKey(name, key), at);
-    this.#forgetFired(at);
+    for (const [key, firedAt] of this.#fired) {
+      if (firedAt > at - FIRED_KNOWN_FOR) break;
+      this.#fired.delete(key);
+    }
     return taken.toSorted((one, other) => one.dueAt - other.dueAt);
   }
 
@@ -198,13 +190,6 @@ export class MapDeadlineStore extends DeadlineStore {
     const at = this.#fired.get(firedKey(name, key));
     return at !== undefined && at > this.clock.now() - FIRED_KNOWN_FOR;
   }
-
-  #forgetFired(now: number): void {
-    for (const [key, at] of this.#fired) {
-      if (at > now - FIRED_KNOWN_FOR) return;
-      this.#fired.delete(key);
-    }
-  }
 }
 
 /** Whether the deadline that waits stays: as `stays()` of scripts/deadlines/schedule-deadlines.lua. */
@@ -218,7 +203,6 @@ function firedKey(name: string, key: string): string {
   return `${name} ${key}`;
 }
 
-/** When a deadline is due, in epoch milliseconds. */
 function dueAtOf(due: Due, now: number): number {
   return 'at' in due ? due.at : now + due.in;
 }

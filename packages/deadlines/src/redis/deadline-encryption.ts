@@ -1,13 +1,9 @@
+import type { DeadlineEvent } from '../deadlines/deadline-event.js';
 import { DeadlineDataError } from '../deadlines/deadline.errors.js';
 import { shownError } from '@nest-session/core/internal';
 import { DataKey, decrypt, encrypt, type EncryptionRules, writesPlain } from '@nest-session/redis/internal';
 
-/** A deadline whose data are stored. */
-interface DeadlineIdentity {
-  readonly id: string;
-  readonly name: string;
-  readonly key: string;
-}
+type DeadlineIdentity = Pick<DeadlineEvent, 'id' | 'name' | 'key'>;
 
 /** The data of a deadline as Redis has them. */
 interface StoredText {

@@ -3,18 +3,10 @@ import { type EntryKind, type NamespaceOwner, PartitionKeys, Partitions } from '
 
 /** The names of the keys of one partition of deadlines. A deadline is a member: the hash of its name and key. */
 export class DeadlineKeys extends PartitionKeys {
-  /**
-   * ZSET of the names of which deadlines wait. The score is the time of the first one in epoch ms, or an earlier one.
-   */
-  readonly names: string;
+  /** ZSET of the names of which deadlines wait. The score is the epoch ms of the first one, or an earlier time. */
+  readonly names = `${this.prefix}due`;
   /** What the keys of deadlines begin with. */
-  readonly deadlines: string;
-
-  constructor(namespace: string, tag?: string) {
-    super(namespace, tag);
-    this.names = `${this.prefix}due`;
-    this.deadlines = `${this.prefix}deadlines:`;
-  }
+  readonly deadlines = `${this.prefix}deadlines:`;
 
   /** ZSET of the deadlines of a name that wait. The score is the time in epoch ms. */
   due(name: string): string {

@@ -57,7 +57,7 @@ import {
   MEASURED_DEADLINES,
   readData,
 } from '@nest-session/core/internal';
-import { tracedPass } from '@nest-session/redis/internal';
+import { tracedPoller } from '@nest-session/redis/internal';
 import { DeadlineStore, FIRED_KNOWN_FOR } from '../deadlines/deadline.store.js';
 import { DEADLINE_ENTRIES, type DeadlineKeys, DeadlinePartitions } from './deadline-keys.js';
 import { DeadlineScripts, type FiringRules } from '../scripts/deadlines/deadline.scripts.js';
@@ -72,7 +72,7 @@ import {
   type ResolvedRedisDeadlineOptions,
   resolveRedisDeadlineOptions,
 } from './redis-deadline.options.js';
-import { type Deadline, DeadlineEvent } from '../deadlines/deadline-event.js';
+import { type DeadlineEvent, eventOf } from '../deadlines/deadline-event.js';
 import { DeadlineDispatcher, DeadlineHandlerModule, shownDeadline } from '../deadlines/deadline-handlers.js';
 import { DeadlineDataError } from '../deadlines/deadline.errors.js';
 import { DeadlineEncryption } from './deadline-encryption.js';
@@ -135,7 +135,6 @@ export class DeadlineSweeper extends DueSweeper<DeadlineKeys> implements DueList
   }
 }
 
-/** Deadlines that have come, for the delivery. */
 @Injectable()
 class DeadlineEventProducer extends EventProducer<DeadlineEvent> {
   readonly kind = DEADLINE_ENTRIES;
@@ -152,20 +151,10 @@ class DeadlineEventProducer extends EventProducer<DeadlineEvent> {
   toEvent(entry: StreamEntry, _data: unknown, attempt: number): DeadlineEvent | undefined {
     if (fieldOf(entry, 'type') !== 'deadline') return undefined;
     const text = (name: string) => fieldOf(entry, name) ?? '';
-    const [id, name, key] = [text('id'), text('name'), text('key')];
-    const read = () => this.#dataOf(entry, { id, name, key });
-    return new DeadlineEvent<Deadline<unknown>>({
-      id,
-      name,
-      key,
-      get data() {
-        return read();
-      },
-      dueAt: Number(text('due')),
-      at: Number(text('at')),
-      attempt,
-      traceparent: fieldOf(entry, 'traceparent'),
-    });
+    const deadline = { id: text('id'), name: text('name'), key: text('key') };
+    const times = { dueAt: Number(text('due')), at: Number(text('at')) };
+    const traceparent = fieldOf(entry, 'traceparent');
+    return eventOf({ ...deadline, ...times, attempt, traceparent }, () => this.#dataOf(entry, deadline));
   }
 
   shownIdOf(entry: StreamEntry): string {
@@ -182,7 +171,6 @@ class DeadlineEventProducer extends EventProducer<DeadlineEvent> {
     return error instanceof EventHandlingError ? error : undefined;
   }
 
-  /** @throws DeadlineDataError */
   #dataOf(entry: StreamEntry, deadline: { id: string; name: string; key: string }): unknown {
     const stored = fieldOf(entry, 'value');
     if (stored === undefined) return undefined;
@@ -191,14 +179,12 @@ class DeadlineEventProducer extends EventProducer<DeadlineEvent> {
   }
 }
 
-/** The groups that handle deadlines, and their dead letters. */
 @Injectable()
 class RedisDeadlineEvents extends EventGroups<DeadlineEvent> implements DeadlineEvents {}
 
 /** The name of the cleanup job in `SchedulerRegistry`. */
 const DEADLINE_CLEANUP_JOB = 'deadline-cleanup';
 
-/** They connect and start nothing. */
 const PROVIDERS: Provider[] = [
   {
     provide: REDIS_DEADLINE_OPTIONS,
@@ -243,7 +229,7 @@ const PROVIDERS: Provider[] = [
   },
   DeadlineSweeper,
   { provide: DueSweeper, useExisting: DeadlineSweeper },
-  { provide: DuePoller, inject: [DeadlineSweeper, DeadlinePartitions, PartitionSignals], useFactory: duePoller },
+  { provide: DuePoller, inject: [DeadlineSweeper, DeadlinePartitions, PartitionSignals], useFactory: tracedPoller },
   DeadlineEventProducer,
   { provide: EventProducer, useExisting: DeadlineEventProducer },
   ...CLEANUP_PROVIDERS,
@@ -265,16 +251,6 @@ const PROVIDERS: Provider[] = [
   }),
 ];
 
-function duePoller(
-  sweeper: DeadlineSweeper,
-  partitions: DeadlinePartitions,
-  signals: PartitionSignals,
-): DuePoller<DeadlineKeys> {
-  const claimIn: DueList<DeadlineKeys>['claimIn'] = (keys, tally, options) =>
-    tracedPass('poll', partitions, tally, () => sweeper.claimIn(keys, tally, options));
-  return new DuePoller('deadlines', { claimIn }, partitions.all, signals);
-}
-
 /**
  * Keeps the deadlines of `DeadlineModule` in Redis, and delivers them when they come. It is global: import it once, in
  * the root module, with `forRoot()` or `forRootAsync()`. Without an address in its options it uses the connections of
@@ -289,10 +265,7 @@ function duePoller(
   exports: [DeadlineStore, DeadlineEvents, DEADLINE_READER, MEASURED_DEADLINES],
 })
 export class RedisDeadlineModule {
-  /**
-   * The module with these options, for the imports of the root module. Wrong options fail the start with an
-   * InvalidSessionOptionsError that names all problems.
-   */
+  /** For the imports of the root module. Wrong options fail the start with an error that names all problems. */
   static forRoot(options: RedisDeadlineModuleOptions = {}): DynamicModule {
     return RedisDeadlineOptionsModule.forRoot(options);
   }

@@ -16,9 +16,7 @@ import {
 import { type EncryptionOptions, readEncryption } from '@nest-session/redis/internal';
 import { DeadlineEncryption } from './deadline-encryption.js';
 
-/**
- * Scripts are commands of a connection: those of calls by connection, those of background work on the one that it has.
- */
+/** Scripts by the connection of a call, and those of background work on the one that it has. */
 export const REQUEST_DEADLINE_SCRIPTS = Symbol('REQUEST_DEADLINE_SCRIPTS');
 export const BACKGROUND_DEADLINE_SCRIPTS = Symbol('BACKGROUND_DEADLINE_SCRIPTS');
 
@@ -47,10 +45,9 @@ export interface RedisDeadlineModuleOptions extends RedisAddressOptions {
   requireAtStart?: boolean;
 }
 
-/** The name of the module, for errors. */
 export const MODULE = 'RedisDeadlineModule';
 
-/** The options with their defaults, and what deadlines do not let choose. Times are milliseconds. */
+/** With what deadlines do not let choose. Times are milliseconds. */
 export type ResolvedRedisDeadlineOptions = ReturnType<typeof resolveRedisDeadlineOptions>;
 
 export const REDIS_DEADLINE_OPTIONS = Symbol('REDIS_DEADLINE_OPTIONS');

@@ -7,6 +7,7 @@ import {
   RequestConnection,
   type ScriptsOn,
 } from '@nest-session/redis-events/internal';
+import type { Redis } from 'ioredis';
 import { type DeadlineKeys, DeadlinePartitions, memberOf } from './deadline-keys.js';
 import type {
   DeadlinePlace,
@@ -31,7 +32,6 @@ import {
 } from '../deadlines/deadline.store.js';
 import { DeadlineEncryption } from './deadline-encryption.js';
 
-/** Reads the deadlines that wait, the groups, and the background work of this instance. */
 @Injectable()
 export class RedisDeadlineReader implements StoreReader<DeadlineReading> {
   readonly group: string;
@@ -76,10 +76,7 @@ export async function waitingDeadlines(
   return [...names.keys()].toSorted().map((name) => names.get(name)!);
 }
 
-/**
- * Keeps deadlines in Redis. Each call is one script, or one command, in each partition that it concerns; a list also
- * reads each deadline of its page.
- */
+/** A call is one script or command in each partition that it concerns; a list also reads the deadlines of its page. */
 @Injectable()
 export class RedisDeadlineStore extends DeadlineStore {
   readonly namespace: string;
@@ -134,7 +131,7 @@ export class RedisDeadlineStore extends DeadlineStore {
     return counts.reduce((sum, count) => sum + count, 0);
   }
 
-  /** First their places, and then those of the page: the other partitions have as many that are not on it. */
+  /** Reads places first, and deadlines only of the page: each partition has as many places, most of them not on it. */
   async list(name: string, { before, after, limit }: DeadlinePage): Promise<StoredDeadline[]> {
     const behind = after && { time: after.dueAt, member: memberOf(name, after.key) };
     const loaded = new Map<string, StoredDeadline | undefined>();
@@ -161,9 +158,8 @@ export class RedisDeadlineStore extends DeadlineStore {
   }
 
   async #places(name: string, page: PlacesPage): Promise<DeadlinePlace[]> {
-    const places = await this.connection.runInAll(this.partitions, (client, keys) =>
-      this.scripts(client).list(keys, name, page),
-    );
+    const list = (client: Redis, keys: DeadlineKeys) => this.scripts(client).list(keys, name, page);
+    const places = await this.connection.runInAll(this.partitions, list);
     return places.flat().toSorted(inOrder).slice(0, page.limit);
   }
 
@@ -187,7 +183,6 @@ export class RedisDeadlineStore extends DeadlineStore {
     return { ...deadline, member, data };
   }
 
-  /** @throws DeadlineDataError */
   #toDeadline(name: string, fields: Readonly<Record<string, string>>): StoredDeadline {
     const { id = '', key = '', due, at, data, dataKey } = fields;
     const text = data === undefined ? undefined : this.encryption.decrypted({ text: data, dataKey }, { id, name, key });
@@ -195,7 +190,7 @@ export class RedisDeadlineStore extends DeadlineStore {
   }
 }
 
-/** As the sorted sets have them: by time, and then by member. */
+/** As the sorted sets have them. */
 function inOrder(one: DeadlinePlace, other: DeadlinePlace): number {
   return one.time - other.time || (one.member < other.member ? -1 : 1);
 }

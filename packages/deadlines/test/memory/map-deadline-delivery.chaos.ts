@@ -4,7 +4,7 @@ import { ManualClock } from '@nest-session/testing';
 import type { DeadlineDispatcher } from '../../src/deadlines/deadline-handlers.js';
 import { EventHandlingError } from '@nest-session/core/internal';
 import { MapDeadlineDelivery } from '../../src/deadlines/map-deadline.module.js';
-import { JsonAttributeSerializer } from '../../../session-core/src/session/json-attribute.serializer.js';
+import { MapDeadlineStore } from '../../src/deadlines/map-deadline.store.js';
 
 LeakGuard.install();
 
@@ -21,7 +21,8 @@ it('knows when the next retry is due, however many deadlines have failed', async
     broadcast: () => Promise.resolve(),
     idle: () => Promise.resolve(),
   } as unknown as DeadlineDispatcher;
-  const delivery = new MapDeadlineDelivery(failing, { serializer: new JsonAttributeSerializer() }, clock);
+  const store = new MapDeadlineStore({}, clock);
+  const delivery = new MapDeadlineDelivery(failing, store, clock);
   const deadline = {
     name: 'order.payment-due',
     dueAt: 0,

@@ -11,10 +11,8 @@ export interface SessionTelemetryModuleOptions {
   semanticMetrics?: boolean;
 }
 
-/** The options of `SessionTelemetryModule`, checked. */
 export type ResolvedSessionTelemetryOptions = ReturnType<typeof resolveSessionTelemetryOptions>;
 
-/** The injection token of the options of `SessionTelemetryModule`, checked. */
 export const RESOLVED_TELEMETRY_OPTIONS = Symbol('RESOLVED_TELEMETRY_OPTIONS');
 
 /** Reads and checks the options. @throws InvalidSessionOptionsError that names all problems at once */

@@ -7,9 +7,8 @@ import {
   SessionDestroyedEvent,
 } from '@nest-session/core';
 import { beganAt, BesideTheLog } from '@nest-session/core/internal';
-import { MeasuredStores } from '../configuration/measured-stores.js';
-import { ATTRIBUTES } from '../instrumentation/attributes.js';
-import { SessionMeter } from '../metrics/session-meter.js';
+import { attributesOf } from '../sdk-calls.js';
+import { MeasuredStores, SessionMeter } from '../metrics/session-meter.js';
 
 /** Counts the ends of sessions: each once, on one instance of the group. */
 @Injectable()
@@ -22,8 +21,7 @@ export class SessionEndCounter {
   @OnSessionEvent(SessionDestroyedEvent)
   countEnd(event: SessionDestroyedEvent): void {
     const { namespace } = this.stores.ofEvents(event.type);
-    const attributes = { [ATTRIBUTES.namespace]: namespace, [ATTRIBUTES.endReason]: reasonOf(event) };
-    this.meter.add('ended', 1, attributes);
+    this.meter.add('ended', 1, attributesOf({ namespace, endReason: reasonOf(event) }));
   }
 }
 
@@ -62,7 +60,7 @@ export class SecurityEventCounter {
   @BesideTheLog()
   @OnSecurityEvent()
   countEvent({ kind, suppressed }: SecurityEvent): void {
-    const attributes = { [ATTRIBUTES.namespace]: this.stores.first.namespace, [ATTRIBUTES.securityKind]: kind };
-    this.meter.add('securityEvents', 1 + suppressed, attributes);
+    const { namespace } = this.stores.first;
+    this.meter.add('securityEvents', 1 + suppressed, attributesOf({ namespace, securityKind: kind }));
   }
 }

@@ -1,21 +1,20 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { SessionTelemetry } from '@nest-session/core/internal';
 import type { SessionHandlerContext } from '@nest-session/core/telemetry';
-import { type Attributes, type Span, SpanKind } from '@opentelemetry/api';
-import { MeasuredStores } from '../configuration/measured-stores.js';
+import { type Span, SpanKind } from '@opentelemetry/api';
 import {
   RESOLVED_TELEMETRY_OPTIONS,
   type ResolvedSessionTelemetryOptions,
 } from '../configuration/session-telemetry.options.js';
-import { ATTRIBUTES, SYSTEM } from '../instrumentation/attributes.js';
-import { ErrorTypes } from '../instrumentation/error-types.js';
-import { SessionMeter } from '../metrics/session-meter.js';
-import { activeTraceparent, beginSpan, endSpan, linksTo, runInSpan } from '../spans/spans.js';
+import { activeTraceparent, attributesOf, beginSpan, endSpan, ErrorTypes, linksTo, runInSpan } from '../sdk-calls.js';
+import { MeasuredStores, SessionMeter } from '../metrics/session-meter.js';
 import { END_COUNTER } from './event-counters.js';
 
 /** Measures and traces the event handlers of this application, and counts what no channel tells. */
 @Injectable()
 export class HandlerTelemetry implements SessionTelemetry {
+  readonly traceparent = activeTraceparent;
+
   constructor(
     @Inject(SessionMeter) private readonly meter: SessionMeter,
     @Inject(ErrorTypes) private readonly errors: ErrorTypes,
@@ -40,84 +39,69 @@ export class HandlerTelemetry implements SessionTelemetry {
     }
   }
 
-  traceparent(): string | undefined {
-    return activeTraceparent();
-  }
-
-  outage(policy: 'reject' | 'anonymous' | 'on-use'): void {
-    const { namespace } = this.stores.first;
-    this.meter.add('outages', 1, { [ATTRIBUTES.namespace]: namespace, [ATTRIBUTES.outagePolicy]: policy });
+  outage(outagePolicy: 'reject' | 'anonymous' | 'on-use'): void {
+    this.meter.add('outages', 1, attributesOf({ namespace: this.stores.first.namespace, outagePolicy }));
   }
 
   deadLettered(type: string, handler: string): void {
     if (handler === END_COUNTER) return;
-    const attributes = this.#ofEvents({ type, broadcast: false });
-    this.meter.add('deadLettered', 1, { ...attributes, [ATTRIBUTES.handler]: handler });
+    this.meter.add('deadLettered', 1, attributesOf({ ...this.#ofEvents({ type, broadcast: false }), handler }));
   }
 
   #countCall(call: SessionHandlerContext): void {
-    const attributes = this.#ofEvents(call);
+    const ofEvents = this.#ofEvents(call);
     if (call.attempt > 1) {
-      this.meter.add('retried', 1, { ...attributes, [ATTRIBUTES.handler]: call.handler });
+      this.meter.add('retried', 1, attributesOf({ ...ofEvents, handler: call.handler }));
       return;
     }
     // The clock of the store may be ahead of that of the process.
     const delay = Math.max(Date.now() - call.at, 0) / 1000;
-    this.meter.record('eventDelay', delay, { ...attributes, ...ofType(call) });
+    this.meter.record('eventDelay', delay, attributesOf({ ...ofEvents, ...ofType(call) }));
   }
 
   /** It begins a trace, which links to the span that caused the event: that may have ended weeks ago. */
   #beginSpan(call: SessionHandlerContext): Span | undefined {
     const { namespace } = this.stores.ofEvents(call.type);
-    const attributes = {
-      [ATTRIBUTES.namespace]: namespace,
-      ...this.#ofMessage(call),
-      [ATTRIBUTES.operationType]: 'process',
-      ...ofType(call),
-      [ATTRIBUTES.handler]: call.handler,
-    };
+    const { handler } = call;
     const what = call.deadline === undefined ? `session.${call.type}` : `deadline.${call.deadline}`;
     return beginSpan(`process ${what}`, {
       kind: SpanKind.CONSUMER,
       root: true,
-      attributes,
+      attributes: attributesOf({
+        namespace,
+        ...this.#ofMessage(call),
+        operationType: 'process',
+        ...ofType(call),
+        handler,
+      }),
       links: linksTo(call.traceparent),
     });
   }
 
   #measure(call: SessionHandlerContext, duration: number, errorType: string | undefined): void {
-    const failed = errorType === undefined ? {} : { [ATTRIBUTES.errorType]: errorType };
-    const attributes = { ...this.#ofEvents(call), ...ofType(call), [ATTRIBUTES.handler]: call.handler, ...failed };
+    const { handler } = call;
+    const attributes = attributesOf({ ...this.#ofEvents(call), ...ofType(call), handler, errorType });
     this.meter.record('processDuration', duration, attributes);
     if (!this.options.semanticMetrics) return;
-    const ofMessage = { ...this.#ofMessage(call), ...failed };
+    const ofMessage = attributesOf({ ...this.#ofMessage(call), errorType });
     this.meter.record('messagingProcessDuration', duration, ofMessage);
     this.meter.add('consumedMessages', 1, ofMessage);
   }
 
-  #ofEvents(call: Pick<SessionHandlerContext, 'type' | 'broadcast'>): Attributes {
-    return { [ATTRIBUTES.namespace]: this.stores.ofEvents(call.type).namespace, ...this.#ofGroup(call) };
-  }
-
   /** A broadcast is for no group. */
-  #ofGroup({ type, broadcast }: Pick<SessionHandlerContext, 'type' | 'broadcast'>): Attributes {
-    const { group } = this.stores.ofEvents(type);
-    return group === undefined || broadcast ? {} : { [ATTRIBUTES.group]: group };
+  #ofEvents({ type, broadcast }: Pick<SessionHandlerContext, 'type' | 'broadcast'>) {
+    const { namespace, group } = this.stores.ofEvents(type);
+    return { namespace, group: broadcast ? undefined : group };
   }
 
   /** As the semantic conventions name it. */
-  #ofMessage(call: SessionHandlerContext): Attributes {
-    const { namespace } = this.stores.ofEvents(call.type);
-    return {
-      [ATTRIBUTES.operationName]: 'process',
-      [ATTRIBUTES.system]: SYSTEM,
-      [ATTRIBUTES.destination]: namespace === '' ? 'events' : `${namespace}:events`,
-      ...this.#ofGroup(call),
-    };
+  #ofMessage(call: SessionHandlerContext) {
+    const { namespace, group } = this.#ofEvents(call);
+    const destination = namespace === '' ? 'events' : `${namespace}:events`;
+    return { operationName: 'process', system: 'nest_session', destination, group };
   }
 }
 
-function ofType({ type, deadline }: SessionHandlerContext): Attributes {
-  const name = deadline === undefined ? {} : { [ATTRIBUTES.deadlineName]: deadline };
-  return { [ATTRIBUTES.eventType]: type, ...name };
+function ofType({ type: eventType, deadline: deadlineName }: SessionHandlerContext) {
+  return { eventType, deadlineName };
 }

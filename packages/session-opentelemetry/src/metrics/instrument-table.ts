@@ -1,4 +1,4 @@
-import { ATTRIBUTES } from '../instrumentation/attributes.js';
+import { ATTRIBUTES } from '../sdk-calls.js';
 
 /** What an instrument is, and what its values mean. */
 export interface Instrument {

@@ -2,13 +2,11 @@ import type {
   DeadlineReading,
   GroupReading,
   SessionReader,
-  SessionReading,
   StoreReader,
   WaitingReading,
 } from '@nest-session/core/internal';
-import type { Attributes, BatchObservableResult, Meter, Observable } from '@opentelemetry/api';
-import { ATTRIBUTES } from '../instrumentation/attributes.js';
-import { harmless } from '../instrumentation/harmless.js';
+import type { BatchObservableResult, Meter, Observable } from '@opentelemetry/api';
+import { attributesOf, harmless } from '../sdk-calls.js';
 import { GAUGES, OBSERVED_COUNTERS, STATES } from './instrument-table.js';
 
 /** What reads the stores that an application has. */
@@ -17,30 +15,19 @@ export interface StoreReaders {
   readonly deadlines: StoreReader<DeadlineReading> | undefined;
 }
 
-/** An instrument that is observed, by its key in the table. */
 type ObservedKey = keyof typeof GAUGES | keyof typeof OBSERVED_COUNTERS | keyof typeof STATES;
-type Observe = (key: ObservedKey, value: number, attributes?: Attributes) => void;
-
-/** What is observed of one store. */
-interface Observation<Reading> {
-  readonly reader: StoreReader<Reading & { readonly groups: readonly GroupReading[] }>;
-  /** What the instance knows. */
-  readonly tellInstance?: (observe: Observe) => void;
-  /** What the store has, beside its groups. */
-  readonly tellStore: (observe: Observe, reading: Reading) => void;
-}
+type Observables = Readonly<Record<ObservedKey, Observable>>;
+type Observe = (key: ObservedKey, value: number, attributes?: Parameters<typeof attributesOf>[0]) => void;
+type Observer = (result: BatchObservableResult, into: Observables) => Promise<void>;
 
 /**
  * Reads each store once for each collection of the SDK. When that fails, only what the instance knows is observed: the
- * SDK repeats the rest.
+ * SDK repeats the rest. Returns what stops it.
  */
 export function observeStores(meter: Meter, { sessions, deadlines }: StoreReaders): () => void {
   const observables = make(meter);
   const all = Object.values(observables);
-  const observers = [
-    ...(sessions ? [observerOf(ofSessions(sessions))] : []),
-    ...(deadlines ? [observerOf(ofDeadlines(deadlines))] : []),
-  ];
+  const observers = [...(sessions ? [ofSessions(sessions)] : []), ...(deadlines ? [ofDeadlines(deadlines)] : [])];
   const observeAll = async (result: BatchObservableResult): Promise<void> => {
     await Promise.all(observers.map((observe) => observe(result, observables)));
   };
@@ -48,7 +35,7 @@ export function observeStores(meter: Meter, { sessions, deadlines }: StoreReader
   return () => meter.removeBatchObservableCallback(observeAll, all);
 }
 
-function make(meter: Meter): Readonly<Record<ObservedKey, Observable>> {
+function make(meter: Meter): Observables {
   const gauges = Object.entries(GAUGES).map(
     ([key, { name, ...options }]) => [key, meter.createObservableGauge(name, options)] as const,
   );
@@ -61,76 +48,68 @@ function make(meter: Meter): Readonly<Record<ObservedKey, Observable>> {
   };
 }
 
-function observerOf<Reading>({ reader, tellInstance, tellStore }: Observation<Reading>) {
+/** The states that `nest_session.notifications.status` has a series for, before the store is in them. */
+const NOTIFICATION_STATES = ['stopped', 'connecting', 'listening', 'unproven', 'silent', 'refused', 'off'];
+
+function ofSessions(reader: SessionReader): Observer {
+  const tellInstance = (observe: Observe) => {
+    for (const state of new Set([...NOTIFICATION_STATES, reader.notifications]))
+      observe('notifications', state === reader.notifications ? 1 : 0, { notifications: state });
+  };
+  return observerOf(reader, tellInstance, (observe, { sessions, overdue }) => {
+    observe('sessionCount', sessions);
+    observe('overdue', seconds(overdue));
+  });
+}
+
+function ofDeadlines(reader: StoreReader<DeadlineReading>): Observer {
+  const recent = new RecentNames<WaitingReading>(({ name }) => ({ name, count: 0, overdue: 0 }));
+  return observerOf(
+    reader,
+    () => undefined,
+    (observe, { waiting }) => {
+      for (const { name: deadlineName, count, overdue } of recent.with(waiting)) {
+        observe('deadlineCount', count, { deadlineName });
+        observe('deadlineOverdue', seconds(overdue), { deadlineName });
+      }
+    },
+  );
+}
+
+/** Observes what the instance knows, and what the store and its groups have. */
+function observerOf<Reading extends { readonly groups: readonly GroupReading[] }>(
+  reader: StoreReader<Reading>,
+  tellInstance: (observe: Observe) => void,
+  tellStore: (observe: Observe, reading: Reading) => void,
+): Observer {
   const recent = new RecentNames<GroupReading>(({ name, dropped }) => ({ ...NOTHING_LEFT, name, dropped }));
-  return async (result: BatchObservableResult, into: Readonly<Record<ObservedKey, Observable>>): Promise<void> => {
-    const observe: Observe = (key, value, attributes = {}) =>
-      result.observe(into[key], value, { [ATTRIBUTES.namespace]: reader.namespace, ...attributes });
+  return async (result, into) => {
+    const observe: Observe = (key, value, attributes) =>
+      result.observe(into[key], value, attributesOf({ namespace: reader.namespace, ...attributes }));
     harmless(() => {
       observe('cleanupAge', seconds(reader.cleanupAge));
-      tellInstance?.(observe);
+      tellInstance(observe);
     });
     const reading = await reader.read().catch(() => undefined);
     if (!reading) return;
     harmless(() => {
       tellStore(observe, reading);
-      for (const group of recent.with(reading.groups)) tellGroup(observe, group);
+      for (const { name: group, oldestUnreadAge, ...counts } of recent.with(reading.groups)) {
+        observe('oldestUnreadAge', seconds(oldestUnreadAge), { group });
+        for (const key of COUNTS) observe(key, counts[key], { group });
+      }
     });
   };
 }
 
+const COUNTS = ['lag', 'pending', 'retrying', 'deadLetters', 'dropped'] as const;
 const NOTHING_LEFT = { lag: 0, oldestUnreadAge: 0, pending: 0, retrying: 0, deadLetters: 0, lostDeadLetters: 0 };
-
-function tellGroup(observe: Observe, group: GroupReading): void {
-  const ofGroup = { [ATTRIBUTES.group]: group.name };
-  observe('lag', group.lag, ofGroup);
-  observe('pending', group.pending, ofGroup);
-  observe('retrying', group.retrying, ofGroup);
-  observe('oldestUnreadAge', seconds(group.oldestUnreadAge), ofGroup);
-  observe('deadLetters', group.deadLetters, ofGroup);
-  observe('dropped', group.dropped, ofGroup);
-}
-
-/** The states that `nest_session.notifications.status` has a series for, before the store is in them. */
-const NOTIFICATION_STATES = ['stopped', 'connecting', 'listening', 'unproven', 'silent', 'refused', 'off'];
-
-function ofSessions(reader: SessionReader): Observation<SessionReading> {
-  return {
-    reader,
-    tellInstance: (observe) => {
-      const { notifications } = reader;
-      for (const state of new Set([...NOTIFICATION_STATES, notifications]))
-        observe('notifications', state === notifications ? 1 : 0, { [ATTRIBUTES.notifications]: state });
-    },
-    tellStore: (observe, { sessions, overdue }) => {
-      observe('sessionCount', sessions);
-      observe('overdue', seconds(overdue));
-    },
-  };
-}
-
-function ofDeadlines(reader: StoreReader<DeadlineReading>): Observation<DeadlineReading> {
-  const recent = new RecentNames<WaitingReading>(({ name }) => ({ name, count: 0, overdue: 0 }));
-  return {
-    reader,
-    tellStore: (observe, { waiting }) => {
-      for (const { name, count, overdue } of recent.with(waiting)) {
-        const ofName = { [ATTRIBUTES.deadlineName]: name };
-        observe('deadlineCount', count, ofName);
-        observe('deadlineOverdue', seconds(overdue), ofName);
-      }
-    },
-  };
-}
 
 function seconds(milliseconds: number): number {
   return milliseconds / 1000;
 }
 
-/**
- * Remembers what has been observed by its name. The SDK repeats the last value of what is no longer observed, so what
- * is gone is observed as empty.
- */
+/** The SDK repeats the last value of what is no longer observed, so what is gone is observed as empty. */
 class RecentNames<Reading extends { readonly name: string }> {
   readonly #emptied = new Map<string, Reading>();
 

@@ -7,12 +7,37 @@ import {
   type MeterProvider,
   metrics,
 } from '@opentelemetry/api';
-import { SCOPE } from '../instrumentation/attributes.js';
-import { harmless } from '../instrumentation/harmless.js';
+import { harmless, SCOPE } from '../sdk-calls.js';
 import { COUNTERS, HISTOGRAMS } from './instrument-table.js';
 
+interface MeasuredStore {
+  /** Tells it from other stores of the process. */
+  readonly namespace: string;
+  /** The group of this instance; undefined for a store without groups. */
+  readonly group: string | undefined;
+}
+
+const NONE: MeasuredStore = { namespace: '', group: undefined };
+
+/** Which stores the application has. Known before it serves any request. */
+@Injectable()
+export class MeasuredStores {
+  sessions: MeasuredStore | undefined;
+  deadlines: MeasuredStore | undefined;
+
+  /** The store of sessions or, without one, the store of deadlines. */
+  get first(): MeasuredStore {
+    return this.sessions ?? this.deadlines ?? NONE;
+  }
+
+  /** The store that records events of a type. */
+  ofEvents(type: string): MeasuredStore {
+    return (type === 'deadline' ? this.deadlines : this.sessions) ?? NONE;
+  }
+}
+
 /** Begins to observe with a meter, and returns what stops it. */
-export type Observe = (meter: Meter) => () => void;
+type StartObserving = (meter: Meter) => () => void;
 
 /**
  * The instruments of the SDK that is registered at the moment. The API gives instruments of the SDK that is registered
@@ -23,21 +48,23 @@ export class SessionMeter {
   readonly #instruments = new Map<string, Histogram | Counter>();
   #provider: MeterProvider | undefined;
   #meter!: Meter;
-  #observe: Observe | undefined;
+  #observe: StartObserving | undefined;
   #stopObserving: (() => void) | undefined;
 
-  /** Adds a value to a histogram. */
   record(key: keyof typeof HISTOGRAMS, value: number, attributes: Attributes): void {
-    harmless(() => (this.#instrument(key, () => this.#histogram(key)) as Histogram).record(value, attributes));
+    const { name, unit, description, buckets } = HISTOGRAMS[key];
+    const options = { unit, description, advice: { explicitBucketBoundaries: [...buckets] } };
+    harmless(() => this.#instrument(name, (meter) => meter.createHistogram(name, options)).record(value, attributes));
   }
 
-  /** Adds to a counter. */
   add(key: keyof typeof COUNTERS, value: number, attributes: Attributes): void {
-    harmless(() => (this.#instrument(key, () => this.#counter(key)) as Counter).add(value, attributes));
+    const { name, unit, description } = COUNTERS[key];
+    const options = { unit, description };
+    harmless(() => this.#instrument(name, (meter) => meter.createCounter(name, options)).add(value, attributes));
   }
 
   /** Lets the SDK observe, also one that is registered later. */
-  startObserving(observe: Observe): void {
+  startObserving(observe: StartObserving): void {
     this.#observe = observe;
     this.#provider = undefined;
     this.followSdk();
@@ -48,28 +75,17 @@ export class SessionMeter {
     harmless(() => this.#followProvider());
   }
 
-  /** Lets no SDK observe any more. */
   stopObserving(): void {
     harmless(() => this.#stopObserving?.());
     this.#stopObserving = undefined;
     this.#observe = undefined;
   }
 
-  #instrument(key: string, make: () => Histogram | Counter): Histogram | Counter {
+  #instrument<T extends Histogram | Counter>(name: string, make: (meter: Meter) => T): T {
     this.#followProvider();
-    const known = this.#instruments.get(key) ?? make();
-    this.#instruments.set(key, known);
-    return known;
-  }
-
-  #histogram(key: keyof typeof HISTOGRAMS): Histogram {
-    const { name, unit, description, buckets } = HISTOGRAMS[key];
-    return this.#meter.createHistogram(name, { unit, description, advice: { explicitBucketBoundaries: [...buckets] } });
-  }
-
-  #counter(key: keyof typeof COUNTERS): Counter {
-    const { name, unit, description } = COUNTERS[key];
-    return this.#meter.createCounter(name, { unit, description });
+    const known = this.#instruments.get(name) ?? make(this.#meter);
+    this.#instruments.set(name, known);
+    return known as T;
   }
 
   #followProvider(): void {

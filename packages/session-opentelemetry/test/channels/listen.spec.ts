@@ -1,7 +1,7 @@
 import { tracingChannel } from 'node:diagnostics_channel';
 import { jest } from '@jest/globals';
 import { Logger } from '@nestjs/common';
-import { listen } from '../../src/channels/listen.js';
+import { listen } from '../../src/channels/call-telemetry.js';
 
 interface Message {
   readonly name: string;

@@ -1,5 +1,5 @@
 import { SessionStoreError } from '@nest-session/core';
-import { ErrorTypes } from '../../src/instrumentation/error-types.js';
+import { ErrorTypes } from '../../src/sdk-calls.js';
 
 class PaymentError extends Error {}
 

@@ -2,7 +2,6 @@ import { isGuessableKey, type OptionReader } from '@nest-session/core/internal';
 import { isKeyId, KeyRing, type KeyRingScope, type RingKey } from '../encryption/key-ring.js';
 import { PLAIN_VALUES, PLAIN_VALUES_DEFAULT, SessionEncryption } from '../encryption/session-encryption.js';
 
-/** A key of the option `encryption.keys`. */
 export interface EncryptionKey {
   /** Stands in Redis with each session that the key encrypts: 1 to 64 letters, digits, `-`, `_` and `.`. */
   readonly id: string;
@@ -10,7 +9,6 @@ export interface EncryptionKey {
   readonly key: string;
 }
 
-/** The option `encryption`. */
 export interface EncryptionOptions {
   /** The first key encrypts, all decrypt. */
   readonly keys: readonly EncryptionKey[];
@@ -21,7 +19,7 @@ export interface EncryptionOptions {
   readonly plainValues?: 'write' | 'read' | 'refuse';
 }
 
-/** What the option `encryption` says, for data in one place. Its problems quote no key. */
+/** Its problems quote no key. */
 export function readEncryption(reader: OptionReader, isSet: boolean, scope: KeyRingScope): SessionEncryption {
   const given = reader.value('keys', (value): value is unknown => value !== undefined, LIST);
   const plainValues = reader.oneOf('plainValues', PLAIN_VALUES, PLAIN_VALUES_DEFAULT);
@@ -41,10 +39,9 @@ export function readEncryption(reader: OptionReader, isSet: boolean, scope: KeyR
 }
 
 const LIST = 'a list of keys, at least one';
-
 const DRAWN = '`openssl rand -base64 32`';
 
-/** A key as the ring has it; or what is wrong with it, as the end of a sentence. */
+/** A key as the ring has it, or what is wrong with it, as the end of a sentence. */
 function keyOf(given: unknown): RingKey | string {
   const { id, key } = Object(given) as Record<keyof EncryptionKey, unknown>;
   if (typeof id !== 'string' || !isKeyId(id)) return 'must have an `id` of 1 to 64 letters, digits, "-", "_" and "."';

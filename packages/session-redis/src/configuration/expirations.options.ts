@@ -1,12 +1,11 @@
 import type { OptionReader } from '@nest-session/core/internal';
-import { isSessionTimer, missingTimerMethods, type SessionTimer } from '../timers/session-timer.js';
+import { missingTimerMethods, type SessionTimer } from '../timers/session-timer.js';
 
 const STORES = ['buckets', 'sorted-set'] as const;
 
-/** Where the scripts note when a session ends. */
 export type ExpirationStoreName = (typeof STORES)[number];
 
-/** What the option `expirations` says: a store; or a timer, beside the buckets. */
+/** The option `expirations`: a store; or a timer, beside the buckets. */
 export function readExpirations(
   reader: OptionReader,
   given: unknown,
@@ -18,10 +17,9 @@ export function readExpirations(
 const ACCEPTED = `${STORES.map((store) => JSON.stringify(store)).join(', ')} or a SessionTimer`;
 
 function isStoreOrTimer(value: unknown): value is ExpirationStoreName | SessionTimer {
-  return STORES.some((store) => store === value) || isSessionTimer(value);
+  return STORES.some((store) => store === value) || missingTimerMethods(value).length === 0;
 }
 
-/** What a value is that cannot be used, and what to do. */
 function shown(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value);
   if (typeof value === 'function') return 'a function or a class: pass an instance, as in `new MyTimer()`';

@@ -25,36 +25,29 @@ export interface RedisSessionModuleOptions extends RedisAddressOptions {
    */
   namespace?: string;
   /**
-   * Number of partitions of the namespace, 1 to 1024. The keys of a partition are in one slot of Redis Cluster. Each
-   * partition costs background work. Redis records the number at the first start. On a Cluster at least 2.
-   * To change it, see the page "Scaling" of the documentation. @default 1; 64 on Redis Cluster
+   * Number of partitions of the namespace, 1 to 1024, on a Cluster at least 2. Each is in one slot, and costs work in
+   * the background. Redis records the number at the first start; to change it, see the page "Scaling".
+   * @default 1; 64 on Redis Cluster
    */
   partitions?: number;
   /**
    * Grace period: how long the session hash outlives a session whose end nobody has recorded, and how long the data and
-   * the event of a recorded end are kept at least. An expiry is noticed up to 60 s late, so the longest outage of the
-   * whole application that loses no data is `grace` - 60 s. At least 1s; below 2m the log has a warning. @default '5m'
+   * the event of a recorded end are kept at least. The longest outage of the whole application that loses no data is
+   * `grace` - 60 s. At least 1s; below 2m the log has a warning. @default '5m'
    */
   grace?: Duration;
   /** How the job `session-cleanup` finds sessions that have expired. */
   cleanup?: {
-    /**
-     * Cron expression, with seconds, of the job `session-cleanup`, which looks for ended sessions.
-     * @default '0 * * * * *'
-     */
+    /** Cron expression, with seconds. @default '0 * * * * *' */
     cron?: string;
     /** Sessions per call of a script, 1 to 1000: a call with 50 blocks Redis for about 0.5 ms. @default 50 */
     batchSize?: number;
   };
   /**
    * Where the scripts note when a session ends. `'buckets'`: in a set for each minute, which the cleanup job sweeps.
-   * `'sorted-set'`: in one sorted set per partition by the millisecond, which every instance polls when the next
-   * session is due: ends are known within 250 ms without key events. Instances with either may run at once. See
-   * the page "How sessions end" of the documentation.
-   *
-   * Or a timer, a server outside of Redis that tells when a session may have ended, beside the buckets. See
-   * the page "How sessions end" of the documentation.
-   * @default 'buckets'
+   * `'sorted-set'`: in one sorted set per partition, which every instance polls: ends are known within 250 ms without
+   * key events. Instances with either may run at once. Or a timer, a server outside of Redis that tells when a session
+   * may have ended, beside the buckets. See the page "How sessions end". @default 'buckets'
    */
   expirations?: ExpirationStoreName | SessionTimer;
   /**
@@ -65,14 +58,13 @@ export interface RedisSessionModuleOptions extends RedisAddressOptions {
   /** How long a request waits for Redis at most, a reconnection included: 10ms to 1d. @default '1s' */
   commandTimeout?: Duration;
   /**
-   * How many replicas must have each change of a request before it succeeds, 0 to 16. With fewer, after half of
-   * `commandTimeout`, the request fails as in an outage, and the change stands on the primary. A failover then loses
-   * less; it may still lose a change. @default 0
+   * How many replicas must have each change of a request before it succeeds, 0 to 16, so that a failover loses less.
+   * With fewer, after half of `commandTimeout`, the request fails, and the change stands on the primary. @default 0
    */
   replicas?: number;
   /**
-   * How session events reach the handlers of this process. The data of an ended session are kept as long as its event;
-   * where no handler wants the end of a session, they go at once. The oldest `created` events make room first.
+   * How session events reach the handlers of this process. The data of an ended session are kept as long as its event,
+   * and go at once where no handler wants its end. The oldest `created` events make room first.
    */
   events?: EventDeliveryOptions;
   /** Turns attributes into text and back. @default JSON */
@@ -83,7 +75,7 @@ export interface RedisSessionModuleOptions extends RedisAddressOptions {
   requireAtStart?: boolean;
 }
 
-/** The options with all defaults. Times are milliseconds. */
+/** Times are milliseconds. */
 export type ResolvedRedisSessionOptions = ReturnType<typeof resolveRedisSessionOptions>;
 
 const SECOND = 1000;
@@ -119,7 +111,6 @@ export function resolveRedisSessionOptions(options: RedisSessionModuleOptions = 
   return Object.freeze(resolved);
 }
 
-/** The option `cleanup`. */
 export function readCleanup(reader: OptionReader) {
   const cron = reader.text('cron', '0 * * * * *', cronProblem);
   const batchSize = reader.integer('batchSize', 50, { atLeast: 1, atMost: 1000 });
@@ -127,7 +118,6 @@ export function readCleanup(reader: OptionReader) {
   return { cron, batchSize };
 }
 
-/** The option `replicas`. */
 export function readReplicas(reader: OptionReader): number {
   return reader.integer('replicas', 0, { atLeast: 0, atMost: 16 });
 }

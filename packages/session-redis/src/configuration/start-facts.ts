@@ -10,11 +10,10 @@ type SessionOptions = Pick<
 
 /** Undefined is not said. */
 type Facts = Readonly<Record<string, string | number | boolean | undefined>>;
-
-/** What a module that keeps sessions in Redis has of the options of `RedisSessionModule`. */
+/** Other modules that keep sessions in Redis have some of them. */
 type StoreOptions = Partial<ResolvedRedisSessionOptions>;
 
-/** What the log says at the start of how sessions are kept. `own`: what it says of one store alone. */
+/** How sessions are kept, for the log at the start. `own`: what it says of one store alone. */
 export function shownFacts(
   { namespace, events, serializer }: StoreOptions,
   { security, ...session }: SessionOptions,
@@ -45,20 +44,16 @@ export function shownDetails(store: StoreOptions, session: SessionOptions): stri
     encryption: encryption && (encryption.hasKeys ? 'on' : 'off'),
     'cleanup.cron': store.cron && JSON.stringify(store.cron),
     'cleanup.batchSize': store.batchSize,
-    ...(events && detailsOf(events)),
+    ...(events && {
+      'events.retention': seconds(events.retention / 1000),
+      'events.maxLength': events.maxLength,
+      'events.lease': seconds(events.lease / 1000),
+      'events.attempts': events.attempts,
+      'events.deadLetters.retention': seconds(events.deadLetters.retention / 1000),
+      'events.shutdownTimeout': seconds(events.shutdownTimeout / 1000),
+      'events.concurrency': events.concurrency,
+    }),
   });
-}
-
-function detailsOf(events: ResolvedRedisSessionOptions['events']): Facts {
-  return {
-    'events.retention': seconds(events.retention / 1000),
-    'events.maxLength': events.maxLength,
-    'events.lease': seconds(events.lease / 1000),
-    'events.attempts': events.attempts,
-    'events.deadLetters.retention': seconds(events.deadLetters.retention / 1000),
-    'events.shutdownTimeout': seconds(events.shutdownTimeout / 1000),
-    'events.concurrency': events.concurrency,
-  };
 }
 
 function nameOf(serializer: AttributeSerializer): string {

@@ -1,6 +1,5 @@
 import { createSecretKey, type KeyObject } from 'node:crypto';
-import { decrypt, encrypt } from './aes-gcm.js';
-import { DataKey } from './data-key.js';
+import { DataKey, decrypt, encrypt } from './data-key.js';
 import { SessionEncryptionError } from './session-encryption.error.js';
 
 /** A key of the option `encryption.keys`. */
@@ -10,12 +9,10 @@ export interface RingKey {
   readonly bytes: Uint8Array;
 }
 
-// A wrapped data key consists of the id of the data key, the id of the key, and the data key encrypted under it. It
-// opens only in the place for which it was wrapped: the kind, the namespace and the id.
-// Scripts compare its beginning: see scripts/library/data-keys.lua.
+// The id of the data key, the id of the key, and the data key encrypted under that. Scripts compare the beginning: see
+// scripts/library/data-keys.lua.
 const FORM = /^1:([\w-]{12}):([\w.-]{1,64}):([\w-]+)$/;
 
-/** Whether a key can have this id. */
 export function isKeyId(id: string): boolean {
   return /^[\w.-]{1,64}$/.test(id);
 }
@@ -26,7 +23,7 @@ export interface KeyRingScope {
   readonly namespace: string;
 }
 
-/** The keys that wrap data keys. The first one encrypts, and all of them decrypt. */
+/** The keys that wrap data keys: the first one encrypts, all decrypt. What is wrapped opens for its owner alone. */
 export class KeyRing {
   readonly #keys: ReadonlyMap<string, KeyObject>;
 
@@ -41,18 +38,17 @@ export class KeyRing {
     return this.#keys.size === 0;
   }
 
-  /** The id of the key that encrypts. */
   get current(): string | undefined {
     return this.#keys.keys().next().value;
   }
 
-  /** Wraps a data key for the session or deadline with this id. The ring must not be empty. */
+  /** Wraps a data key for a session or deadline. The ring must not be empty. */
   wrap(dataKey: DataKey, ownerId: string): string {
     const [id, key] = this.#keys.entries().next().value!;
     return `1:${dataKey.id}:${id}:${encrypt(key, this.#associated(dataKey.id, id, ownerId), dataKey.bytes)}`;
   }
 
-  /** Unwraps the data key of the session or deadline with this id. Returns it with the id of the key that wraps it. */
+  /** Unwraps the data key of a session or deadline. `keyId`: of the key that wraps it. */
   unwrap(wrapped: string, ownerId: string): { readonly dataKey: DataKey; readonly keyId: string } {
     const { kind } = this.scope;
     const [, id, keyId, text] = FORM.exec(wrapped) ?? [];

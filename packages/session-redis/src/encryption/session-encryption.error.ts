@@ -1,10 +1,9 @@
 import { SessionStoreError } from '@nest-session/core';
 
 /**
- * Thrown when the attributes of a session cannot be decrypted. Either a key is missing from the option
- * `encryption.keys` or has other bytes than before, or the data was changed in Redis. Nothing is written or removed,
- * and the session can be read again with the right keys. `reason`, which is also the message, contains no id, no key
- * and no value. Nest turns it into a 503 response, as it does with every SessionStoreError.
+ * Thrown when the attributes of a session cannot be decrypted: a key of the option `encryption.keys` is missing or has
+ * other bytes than before, or the data was changed in Redis. Nothing is written or removed, and the right keys open the
+ * session again. The message contains no id, no key and no value. A 503 response, as every SessionStoreError.
  */
 export class SessionEncryptionError extends SessionStoreError {
   /** The id of the key that encrypts the session, if the error is about a key. */
@@ -20,7 +19,6 @@ export class SessionEncryptionError extends SessionStoreError {
   }
 }
 
-/** The error of an attribute; `sentence`: what is wrong with it. */
 export function attributeProblem(attributeName: string, sentence: string): SessionEncryptionError {
   return new SessionEncryptionError(`Session attribute ${JSON.stringify(attributeName)} ${sentence}`, {
     attributeName,
@@ -30,7 +28,7 @@ export function attributeProblem(attributeName: string, sentence: string): Sessi
 /** A save was not made: the session in Redis has another data key, or has one only since the load. */
 export class DataKeyConflictError extends SessionEncryptionError {
   constructor(
-    /** The current id of the session. */
+    /** Its current id. */
     readonly sessionId: string,
     /** The data key in its stored form; undefined if Redis has none. */
     readonly wrapped: string | undefined,

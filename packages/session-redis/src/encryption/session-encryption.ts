@@ -1,24 +1,19 @@
 import type { UnreadText } from '@nest-session/core/internal';
 import type { AttributeChanges, CreateSession, SessionRecord, UpdateSession } from '@nest-session/core/store';
 import { logger } from '@nest-session/redis-events/internal';
-import { bytesIn, DataKey, decryptAttribute, encryptAttribute, isEncrypted } from './data-key.js';
+import { bytesIn, DataKey, isEncrypted } from './data-key.js';
 import { KeyRing } from './key-ring.js';
 import { attributeProblem, DataKeyConflictError, SessionEncryptionError } from './session-encryption.error.js';
 
-/**
- * What happens to values that are not encrypted, of sessions from before: the option `encryption.plainValues`. They are
- * written, only read, or refused. Each write of an attribute encrypts it unless they are written.
- */
+/** The option `encryption.plainValues`: whether plain values are written, only read, or refused. */
 export const PLAIN_VALUES = ['write', 'read', 'refuse'] as const;
 export type PlainValues = (typeof PLAIN_VALUES)[number];
 export const PLAIN_VALUES_DEFAULT: PlainValues = 'read';
 
-/** Whether attributes are written without encryption. */
 export function writesPlain(plainValues: PlainValues): boolean {
   return plainValues === 'write';
 }
 
-/** The encryption options of an application. */
 export interface EncryptionRules {
   readonly ring: KeyRing;
   readonly plainValues: PlainValues;
@@ -33,27 +28,25 @@ export interface StoredRecord extends SessionRecord {
   readonly index?: string | undefined;
 }
 
-/** A session for a request. */
 export type LoadedRecord = SessionRecord & Pick<StoredRecord, 'index'>;
 
-/** The data key to store with a new session. */
 export interface NewDataKey {
+  /** To store with a new session. */
   readonly dataKey?: string | undefined;
 }
 
-// Other requests may interfere: one may encrypt the session first, one may rotate it, one may encrypt the same text.
+// Other requests may encrypt the session first, rotate it, or encrypt the same text.
 const MOST_ATTEMPTS = 5;
 
 /** Encrypts the attributes of sessions on their way to Redis, and decrypts them. Without keys it encrypts nothing. */
 export class SessionEncryption {
-  /** Without a key, nothing is encrypted. */
   readonly hasKeys: boolean;
 
   constructor(readonly rules: EncryptionRules = { ring: new KeyRing(), plainValues: 'write' }) {
     this.hasKeys = !rules.ring.isEmpty;
   }
 
-  /** Returns a session whose texts are decrypted when they are read. */
+  /** A session whose texts are decrypted when they are read. */
   decrypted(record: StoredRecord): LoadedRecord {
     const { id, attributes, dataKey } = record;
     if (dataKey === undefined && !this.hasKeys) return record;
@@ -69,7 +62,7 @@ export class SessionEncryption {
     return decrypted;
   }
 
-  /** Without keys it makes no other promise than `send`, so that applications without encryption pay nothing for it. */
+  /** Without keys it makes no promise beside that of `send`: applications without encryption pay nothing. */
   create<T extends Pick<CreateSession, 'id' | 'attributes'>, R extends EncryptedReply>(
     change: T,
     send: (change: T & NewDataKey) => Promise<R>,
@@ -111,7 +104,7 @@ export interface EncryptedUpdate extends UpdateSession {
   readonly dataKeys?: ReadonlyMap<string, string> | undefined;
 }
 
-/** The reply of the store to a creation or an update. `current` is the text that a conflict found. */
+/** `current`: the text that a conflict found. */
 export interface EncryptedReply {
   readonly outcome: string;
   readonly current?: string | undefined;
@@ -123,14 +116,14 @@ const OF_ANOTHER_SESSION =
 
 /** Encrypts and decrypts the attributes of one session, from its load to its saves. */
 class EncryptedSession {
-  /** The known texts in Redis. A compare-and-set sends exactly the stored text. */
+  /** The texts in Redis, as far as known. A compare-and-set sends exactly the stored text. */
   readonly #texts = new Map<string, string>();
   #dataKey: DataKey | undefined;
-  /** Whether the session has had this data key in Redis: it has no other one from then on. */
+  /** Whether Redis has had this data key: the session has no other one from then on. */
   #isStored: boolean;
   /** The id of the key that wraps the data key in Redis; undefined while no data key is known to be there. */
   #keyId: string | undefined;
-  /** The id after a rotation by another request, if the data key has to be stored under it. */
+  /** After a rotation by another request, the id under which the data key has to be stored. */
   #laterId: string | undefined;
   /** The attributes that were logged as unreadable. */
   readonly #logged = new Set<string>();
@@ -144,19 +137,17 @@ class EncryptedSession {
     this.#isStored = wrapped !== undefined;
   }
 
-  /** @throws SessionEncryptionError if this instance cannot decrypt any attribute of the session */
   assertReadable(): void {
     if (this.wrapped !== undefined) this.#open(this.wrapped, this.id);
     else for (const [name, stored] of this.#texts) this.#decrypt(name, stored);
   }
 
-  /** An attribute as the application reads it. That throws a SessionEncryptionError without its key. */
+  /** An attribute as the application reads it, which throws a SessionEncryptionError without its key. */
   unread(name: string, stored: string): UnreadText {
     this.#texts.set(name, stored);
     return { bytes: bytesIn(stored), read: () => this.#read(name, stored) };
   }
 
-  /** Creates the session in Redis, with its data key. */
   async create<T extends Pick<CreateSession, 'id' | 'attributes'>, R extends EncryptedReply>(
     change: T,
     send: (change: T & NewDataKey) => Promise<R>,
@@ -170,7 +161,6 @@ class EncryptedSession {
     return { ...reply, memo: this };
   }
 
-  /** Returns the update with the texts that Redis stores. */
   updateOf(change: UpdateSession): EncryptedUpdate {
     const { expected } = change;
     return {
@@ -182,8 +172,8 @@ class EncryptedSession {
   }
 
   /**
-   * Records the result of an update, and returns the reply with plain texts. Returns undefined if the update has to be
-   * repeated with what the reply has shown. `isLast`: the caller waits before the next attempt.
+   * Records the result of an update, and returns the reply with plain texts; undefined: the update has to be repeated
+   * with what the reply has shown. `isLast`: the caller does not repeat it.
    */
   settle<R extends EncryptedReply>(
     change: UpdateSession,
@@ -200,9 +190,8 @@ class EncryptedSession {
   }
 
   /**
-   * Takes over the data key of the session in Redis. If there is none, records the later id of the session.
-   * @throws SessionEncryptionError for a session that has had another one: the save would be read by the session to
-   *   which somebody has led it in Redis
+   * Takes over the data key that the session has in Redis, or its later id. A session that had another one is another
+   * session, to which somebody has led the save in Redis: it must not read it.
    */
   adopt({ sessionId, wrapped }: DataKeyConflictError, { id, newId }: UpdateSession): void {
     const known = this.#isStored ? this.#known : undefined;
@@ -221,16 +210,14 @@ class EncryptedSession {
     this.#isStored = true;
   }
 
-  /** The texts to store. */
   #encrypt(attributes: AttributeChanges): AttributeChanges {
     if (writesPlain(this.rules.plainValues)) return attributes;
     const encrypted = new Map<string, string | null>();
-    for (const [name, text] of attributes)
-      encrypted.set(name, text === null ? null : encryptAttribute(this.#own, name, text));
+    for (const [name, text] of attributes) encrypted.set(name, text === null ? null : this.#own.encrypt(name, text));
     return encrypted;
   }
 
-  /** Records the text of an attribute in Redis. Undefined or null means that Redis has none. */
+  /** Undefined or null: Redis has none. */
   #note(name: string, stored: string | undefined | null): void {
     if (typeof stored === 'string') this.#texts.set(name, stored);
     else this.#texts.delete(name);
@@ -268,8 +255,7 @@ class EncryptedSession {
     const { name, text: expectedText } = expected!;
     const { current } = reply;
     if (current !== undefined && isEncrypted(current) && !this.#known) {
-      // Another instance has encrypted the session since its load. The reply to an update with a data key contains its
-      // key.
+      // Another instance has encrypted the session since its load. An update with a data key is told its own.
       this.#dataKey = DataKey.draw();
       return undefined;
     }
@@ -285,8 +271,7 @@ class EncryptedSession {
       if (this.rules.plainValues !== 'refuse') return stored;
       throw attributeProblem(name, "is not encrypted, and option `encryption.plainValues` is 'refuse'");
     }
-    const dataKey = this.#known;
-    const text = dataKey && decryptAttribute(dataKey, name, stored);
+    const text = this.#known?.decrypt(name, stored);
     if (text === undefined) throw attributeProblem(name, 'cannot be decrypted: it was changed in Redis');
     return text;
   }
@@ -296,14 +281,13 @@ class EncryptedSession {
     return new Map(ids.filter((id) => id !== undefined).map((id) => [id, ring.wrap(this.#own, id)]));
   }
 
-  /** The stored text that Redis is expected to have for a plain text of an attribute. */
+  /** The stored text that Redis is expected to have for a plain text. */
   #storedText(name: string, text: string | undefined): string | undefined {
     const stored = this.#texts.get(name);
     // An unknown text causes a conflict, and the reply contains the stored text.
     return stored !== undefined && text !== undefined && this.#decrypt(name, stored) === text ? stored : text;
   }
 
-  /** The data key of the session, if it is known. */
   get #known(): DataKey | undefined {
     if (!this.#dataKey && this.wrapped !== undefined) this.#open(this.wrapped, this.id);
     return this.#dataKey;

@@ -22,28 +22,23 @@ import {
 import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
-import { SessionExpirationSweeper } from './session-expiration.sweeper.js';
-import { tracedClaims } from './traced-sweep.js';
+import { SessionExpirationSweeper, tracedClaims } from './session-expiration.sweeper.js';
 
-// Milliseconds. Every instance hears every key event, so each collects sessions and claims them together. The times
-// differ at random: what one instance has claimed costs the others little.
+// Milliseconds, at random: every instance hears every key event, and what one has claimed costs the others little.
 const SHORTEST_COLLECTION = 50;
 const LONGEST_COLLECTION = 100;
 
-// About as many as are claimed in a second. Every instance hears of every session. With more of them a sweep is
-// cheaper: the bucket shows each instance what the others have claimed.
+// About as many as are claimed in a second. With more of them a sweep is cheaper: the bucket shows what the others have
+// claimed.
 const MOST_COLLECTED = 10_000;
 
 const MINUTE = 60_000;
 
-/**
- * Listens to key events of expired shadow keys, and claims their sessions at once instead of at the next sweep. It only
- * makes expiry faster: the sweeper finds every session that it misses.
- */
+/** Claims sessions at the key events of their shadow keys. The sweeper finds every session that it misses. */
 @Injectable()
 export class ExpiredSessionListener implements BackgroundService {
   #know!: (state: KeyspaceState) => void;
-  /** Resolves when it is known for the first time whether Redis announces expired sessions. */
+  /** Whether Redis announces expired sessions, as soon as that is known. */
   readonly firstState = new Promise<KeyspaceState>((resolve) => (this.#know = resolve));
   readonly #due = new Set<string>();
   readonly #stopping = new AbortController();
@@ -74,14 +69,12 @@ export class ExpiredSessionListener implements BackgroundService {
   }
 
   start(): void {
-    // Not the channel of `expired`, which also carries the keys of all other applications. With four instances, each
-    // stray key would cost Redis 1.1 µs instead of 0.6 µs and each instance 2.1 µs and 107 bytes instead of nothing;
-    // 300,000 at once overflow the output buffer.
+    // Not the channel of `expired`, which also carries the keys of all other applications: 300,000 at once overflow the
+    // output buffer.
     this.#listen((health) => this.#report(health), this.partitions.shadows);
     this.notifications.start();
   }
 
-  /** Resolves when the claims in flight have their replies. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     clearTimeout(this.#timer);
@@ -119,7 +112,7 @@ export class ExpiredSessionListener implements BackgroundService {
     if (claims.every((hasSucceeded) => hasSucceeded)) this.#failures.succeeded();
   }
 
-  /** Never rejects. What a server refuses is collected once more: the cleanup job may come a minute later. */
+  /** Never rejects. What a server refuses is collected once more. */
   async #claimIn(partition: SessionKeys, ids: readonly string[]): Promise<boolean> {
     const members = ids.map((id) => partition.memberOf(id));
     const { batchSize } = this.options;
@@ -138,7 +131,6 @@ export class ExpiredSessionListener implements BackgroundService {
     }
   }
 
-  /** Finds the sessions that were not collected. */
   async #sweep(): Promise<void> {
     try {
       while (this.#hasMissed && !this.#stopping.signal.aborted) {
@@ -155,10 +147,7 @@ export class ExpiredSessionListener implements BackgroundService {
     if (claimed > 0) logger.log(`Caught up with ${claimed} sessions that had ended unheard`);
   }
 
-  /**
-   * The bucket of the current minute, which is not due yet, holds the sessions that have just ended. Resolves to how
-   * many it has claimed, when the server has refused no batch.
-   */
+  /** What has just ended is in the bucket of the current minute, which is not due yet. Returns the number of claims. */
   async #sweepCurrentMinute(): Promise<number> {
     const { signal } = this.#stopping;
     let claimed = 0;

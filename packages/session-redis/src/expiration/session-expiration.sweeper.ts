@@ -1,13 +1,19 @@
 import { randomInt } from 'node:crypto';
-import { isWellFormedIdOrToken } from '@nest-session/core/internal';
+import { isWellFormedIdOrToken, traced } from '@nest-session/core/internal';
+import { type SessionSweepContext, sweepChannel } from '@nest-session/core/telemetry';
 import {
   type BackgroundLimiter,
+  type Claim,
   type DueEntry,
   type DueList,
+  DuePoller,
   type DueSweeper,
   isReply,
   nodeWith,
+  type PartitionKeys,
+  type Partitions,
   partitionsByNode,
+  type PartitionSignals,
   redisTime,
   SweepCounter,
   type SweepOptions,
@@ -19,25 +25,20 @@ import { pages, type ReadPage, storedSessionIds } from '../keys/scan-pages.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
-import { tracedPass } from './traced-sweep.js';
 
 /** The name of the cleanup job in `SchedulerRegistry`. */
 export const SESSION_CLEANUP_JOB = 'session-cleanup';
 
 /**
- * Finds the sessions that have expired, and claims them, wherever their ends are noted. It reads the bucket list
- * instead of counting minutes, so it needs no care after an outage or a clock step. Any number of instances may sweep
- * at once: a script claims each session once.
+ * Finds the sessions that have expired, and claims them, wherever their ends are noted, also after an outage or a clock
+ * step. Any number of instances may sweep at once: a script claims each session once.
  */
 export class SessionExpirationSweeper implements DueSweeper<SessionKeys> {
   /** @internal */
   readonly what = 'sessions';
   readonly #stores: readonly Pick<DueSweeper<SessionKeys>, 'sweep'>[];
 
-  /**
-   * @internal `RedisSessionModule` does this: inject the sweeper.
-   * @param stores where ends are noted. By default in our own form
-   */
+  /** @internal `RedisSessionModule` does this: inject the sweeper. @param stores where ends are noted */
   constructor(
     private readonly client: Redis,
     scripts: SessionScripts,
@@ -54,8 +55,7 @@ export class SessionExpirationSweeper implements DueSweeper<SessionKeys> {
 
   /**
    * One pass over every session that is due by Redis' clock. A batch that fails is logged, and left to the next pass.
-   * Rejects with the error of ioredis when a bucket list cannot be read. The nodes of a Cluster are swept at the same
-   * time.
+   * Rejects with the error of ioredis when a bucket list cannot be read.
    */
   async runOnce(options: SweepOptions = {}): Promise<SweepResult> {
     const tally = new SweepCounter((options.ahead ?? 0) > 0);
@@ -80,7 +80,6 @@ export class SessionExpirationSweeper implements DueSweeper<SessionKeys> {
   }
 }
 
-/** The bucket of one minute in one partition. */
 interface Bucket {
   readonly partition: SessionKeys;
   readonly minute: string;
@@ -92,7 +91,6 @@ const MEMBERS_PER_PAGE = 100;
 // Redis takes the place in the hash table of a set from the lowest bits of a cursor, and any number is one.
 const HIGHEST_CURSOR = 2 ** 32;
 
-/** A set for each minute, and a list of the minutes that have one. */
 class BucketExpirationStore implements Pick<DueSweeper<SessionKeys>, 'sweep'> {
   constructor(
     private readonly client: Redis,
@@ -101,7 +99,6 @@ class BucketExpirationStore implements Pick<DueSweeper<SessionKeys>, 'sweep'> {
     private readonly limiter: BackgroundLimiter,
   ) {}
 
-  /** Rejects with the error of ioredis when a bucket list cannot be read. */
   async sweep(
     partitions: readonly SessionKeys[],
     tally: SweepCounter,
@@ -114,17 +111,16 @@ class BucketExpirationStore implements Pick<DueSweeper<SessionKeys>, 'sweep'> {
     }
   }
 
-  /** The due buckets of partitions on one node, the oldest first. */
+  /** Those that are due on one node, the oldest first. */
   async #bucketsOf(partitions: readonly SessionKeys[], ahead: number, tally: SweepCounter): Promise<Bucket[]> {
     const now = await redisTime(nodeWith(this.client, partitions[0]!.prefix));
     const buckets = partitions.map(async (partition) => {
-      const minutes = await this.client
-        .zrangebyscore(partition.bucketList, '-inf', now + ahead)
-        .catch((error: unknown) => {
-          if (!isReply(error, 'WRONGTYPE')) throw error;
-          tally.failures.push(error);
-          return [];
-        });
+      const due = this.client.zrangebyscore(partition.bucketList, '-inf', now + ahead);
+      const minutes = await due.catch((error: unknown) => {
+        if (!isReply(error, 'WRONGTYPE')) throw error;
+        tally.failures.push(error);
+        return [];
+      });
       return minutes.map((minute) => ({ partition, minute, now }));
     });
     return (await Promise.all(buckets)).flat().toSorted((a, b) => Number(a.minute) - Number(b.minute));
@@ -132,7 +128,7 @@ class BucketExpirationStore implements Pick<DueSweeper<SessionKeys>, 'sweep'> {
 
   async #sweep({ partition, minute, now }: Bucket, tally: SweepCounter, signal?: AbortSignal): Promise<void> {
     let isLastTaken = false;
-    // Once for each batch, however many pages without members follow.
+    // Whether others have claimed most of the last batch: true once for each, however many empty pages follow.
     const hasMet = () => {
       const isTaken = isLastTaken;
       isLastTaken = false;
@@ -151,13 +147,9 @@ class BucketExpirationStore implements Pick<DueSweeper<SessionKeys>, 'sweep'> {
     }
   }
 
-  /**
-   * The members of a bucket, and then an empty batch, with which the script cleans up the bucket itself. `hasMet`:
-   * whether others have claimed most of the last batch; true once for each batch.
-   */
+  /** The members, and then an empty batch, with which the script cleans up the bucket. `hasMet`: see `#sweep()`. */
   async *#batches(partition: SessionKeys, minute: string, hasMet: () => boolean): AsyncIterable<string[]> {
-    // Redis returns a few more members than COUNT, and a small set whole. What is left of a page waits for the next
-    // one, which may have the same members again.
+    // Redis returns a few more members than COUNT, a small set whole, and a member maybe twice.
     const left = new Set<string>();
     for await (const members of this.#members(partition, minute, hasMet)) {
       for (const member of members) left.add(member);
@@ -181,17 +173,13 @@ class BucketExpirationStore implements Pick<DueSweeper<SessionKeys>, 'sweep'> {
   }
 }
 
-/** Takes up to `count` members out of the set. */
 function taken(members: Set<string>, count: number): string[] {
   const batch = [...members].slice(0, count);
   for (const member of batch) members.delete(member);
   return batch;
 }
 
-/**
- * All pages of a scan, and before most of them some from a random cursor on: instances that scan the same set at the
- * same time begin at different places, and part where they meet.
- */
+/** All pages of a scan, and before most of them some from a random place: instances part where they meet. */
 async function* pagesFromAnywhere(read: ReadPage, hasMet: () => boolean): AsyncIterable<string[]> {
   const [second, items] = await read('0');
   yield items;
@@ -203,7 +191,7 @@ async function* pagesFromAnywhere(read: ReadPage, hasMet: () => boolean): AsyncI
   }
 }
 
-/** The pages from a random cursor on, up to where another instance is, or was. */
+/** Up to where another instance is, or was. */
 async function* pagesFromRandom(read: ReadPage, hasMet: () => boolean): AsyncIterable<string[]> {
   for await (const page of pages(read, `${randomInt(HIGHEST_CURSOR)}`)) {
     yield page;
@@ -211,9 +199,10 @@ async function* pagesFromRandom(read: ReadPage, hasMet: () => boolean): AsyncIte
   }
 }
 
-/** A sorted set of ids in each partition. One script takes out of it what is due, for any instance. */
+/** A sorted set of ids in each partition, out of which a script takes what is due. */
 export class SortedSetExpirationStore implements Pick<DueSweeper<SessionKeys>, 'sweep'>, DueList<SessionKeys> {
-  /** Where a stray key has taken the place of the sorted set, and the sessions that it had have been looked for. */
+  readonly what = 'sessions';
+  /** Where a stray key has taken its place, and the sessions that it had have been looked for. */
   readonly #replaced = new Set<SessionKeys>();
 
   constructor(
@@ -230,10 +219,7 @@ export class SortedSetExpirationStore implements Pick<DueSweeper<SessionKeys>, '
     }
   }
 
-  /**
-   * Milliseconds until the earliest session that is left is due; undefined when there is none, or the pass was aborted.
-   * Rejects when a stray key has taken the place of the sorted set: the sessions that it had are in buckets by then.
-   */
+  /** Rejects when a stray key has taken the place of the sorted set: its sessions are in buckets by then. */
   async claimIn(partition: SessionKeys, tally: SweepCounter, options: SweepOptions = {}): Promise<number | undefined> {
     try {
       const next = await this.#claimDue(partition, tally, options);
@@ -246,11 +232,7 @@ export class SortedSetExpirationStore implements Pick<DueSweeper<SessionKeys>, '
     }
   }
 
-  async #claimDue(
-    partition: SessionKeys,
-    tally: SweepCounter,
-    { ahead = 0, signal }: SweepOptions,
-  ): Promise<number | undefined> {
+  async #claimDue(partition: SessionKeys, tally: SweepCounter, { ahead = 0, signal }: SweepOptions) {
     let last: DueEntry | undefined;
     while (!signal?.aborted) {
       const after = ahead > 0 ? last : undefined;
@@ -265,7 +247,7 @@ export class SortedSetExpirationStore implements Pick<DueSweeper<SessionKeys>, '
     return undefined;
   }
 
-  /** The sessions that stood in the sorted set before a stray key took its place. Those that live go to buckets. */
+  /** What stood in the sorted set before a stray key took its place. Live sessions go to buckets. */
   async #claimLost(partition: SessionKeys, tally: SweepCounter, { signal }: SweepOptions): Promise<void> {
     const { prefix } = partition;
     for await (const ids of sessionsRecordedIn(this.client, partition, null)) {
@@ -280,19 +262,47 @@ export class SortedSetExpirationStore implements Pick<DueSweeper<SessionKeys>, '
   }
 }
 
-/**
- * The ids of the sessions whose session hashes name a bucket; null: none, as those in the sorted set. A scan of all
- * keys of the node: only for when a stray key has taken the place of the bucket, or of the sorted set.
- */
-async function* sessionsRecordedIn(
-  client: Redis,
-  partition: SessionKeys,
-  bucket: string | null,
-): AsyncIterable<string[]> {
+/** Those whose session hashes name a bucket; null: none. A scan of all keys, for when a stray key is in its place. */
+async function* sessionsRecordedIn(client: Redis, partition: SessionKeys, bucket: string | null) {
   for await (const found of storedSessionIds(client, partition)) {
     // Another namespace may begin with this one and `sessions`.
     const ids = found.filter(isWellFormedIdOrToken);
     const recorded = await Promise.all(ids.map((id) => client.hget(partition.session(id), 'bucket')));
     yield ids.filter((_, i) => recorded[i] === bucket);
   }
+}
+
+type NoticedBy = SessionSweepContext['noticedBy'];
+type Namespace = Pick<Partitions, 'namespace'>;
+
+/** Tells the channel `nest-session:sweep` of a pass, which counts in `tally` what it finds. */
+export function tracedPass<T>(
+  noticedBy: NoticedBy,
+  { namespace }: Namespace,
+  tally: Pick<SweepCounter, 'takeFound'>,
+  pass: () => Promise<T>,
+): Promise<T> {
+  if (!sweepChannel.hasSubscribers) return pass();
+  tally.takeFound();
+  return traced<T, SessionSweepContext>(sweepChannel, { noticedBy, namespace }, pass, () => tally.takeFound());
+}
+
+/** Polls for what is due by a list of the times, and tells the channel of each look. */
+export function tracedPoller<Keys extends PartitionKeys>(
+  list: DueList<Keys> & { readonly what: string },
+  partitions: Pick<Partitions<Keys>, 'all' | 'namespace'>,
+  signals: PartitionSignals,
+): DuePoller<Keys> {
+  const claimIn: DueList<Keys>['claimIn'] = (keys, tally, options) =>
+    tracedPass('poll', partitions, tally, () => list.claimIn(keys, tally, options));
+  return new DuePoller(list.what, { claimIn }, partitions.all, signals);
+}
+
+/** Tells the channel of a call of claim-expired. */
+export function tracedClaims(noticedBy: NoticedBy, { namespace }: Namespace, call: () => Promise<Claim[]>) {
+  if (!sweepChannel.hasSubscribers) return call();
+  return traced<Claim[], SessionSweepContext>(sweepChannel, { noticedBy, namespace }, call, (claims) => {
+    const claimed = claims.filter(({ outcome }) => outcome === 'claimed');
+    return { claimed: claimed.length, delays: claimed.flatMap(({ delay }) => delay ?? []) };
+  });
 }

@@ -18,40 +18,34 @@ import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 import type { SessionTimer } from '../timers/session-timer.js';
-import { tracedClaims } from './traced-sweep.js';
+import { tracedClaims } from './session-expiration.sweeper.js';
 
-// Calls of the timer at a time. Each takes about 1 KB, and a timer that does not respond must not fill the memory.
+// Calls of the timer at a time, of about 1 KB: a timer that does not respond must not fill the memory.
 const MOST_CALLS = 10_000;
 // Milliseconds. A key exists until the millisecond after its end, and an early question has to be repeated.
 const SLACK = 1;
-// A day in milliseconds. Some timers cannot wait longer. The answer to an early question says when to ask again.
+// A day in milliseconds. Some timers cannot wait longer.
 const LONGEST_DELAY = 86_400_000;
 // Milliseconds that a timer waits for an answer.
 const PATIENCE = 5000;
-// The replies of PTTL for a key without an end, and for one that is not there.
+// The replies of PTTL for a key without an end, and for one that has just ended.
 const [ENDLESS, NO_KEY] = [-1, -2];
 
-/** What somebody asked about a session. */
 interface Question {
   readonly answer: Promise<number | undefined>;
-  /** Whether somebody waits for the answer. Redis may give it when nobody does any more. */
+  /** Redis may answer when nobody waits any more. */
   isAwaited: boolean;
 }
 
-/** The claims of one partition. */
+/** The claims of one partition. `next`: those that wait for the last ones, and what will become of them. */
 interface Claims {
-  /** Those that wait for the last ones, and what will become of them. */
   next: { readonly ids: string[]; readonly claims: Promise<Claim[]> } | undefined;
   last: Promise<unknown>;
 }
 
 /**
- * Tells the application's timer, if there is one, when to ask about which session. It does so when a session begins, is
- * rotated or gets other timeouts. A renewal needs no call, because the answer to an early question says when to ask
- * again. No request waits for the timer.
- *
- * Claims the sessions that the timer asks about. A question about a session that is alive, has ended long ago or never
- * was does no harm.
+ * Tells the application's timer, if there is one, when to ask about which session, and claims what it asks about. A
+ * renewal needs no call: the answer to an early question says when to ask again. No request waits for the timer.
  */
 @Injectable()
 export class TimedSessions implements BackgroundService {
@@ -76,12 +70,11 @@ export class TimedSessions implements BackgroundService {
     this.#timer = options.expirations.timer;
   }
 
-  /** Whether the application has a timer. */
   get hasTimer(): boolean {
     return this.#timer !== undefined;
   }
 
-  /** Resolves at the latest after the command timeout. @throws what the timer throws until then */
+  /** Waits for no longer than the command timeout. */
   async start(): Promise<void> {
     const { commandTimeout } = this.options;
     const started = Promise.resolve(this.#timer?.start((id) => this.#ask(id)));
@@ -95,7 +88,6 @@ export class TimedSessions implements BackgroundService {
     );
   }
 
-  /** Resolves when the questions that are open have their answers. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     try {
@@ -105,7 +97,7 @@ export class TimedSessions implements BackgroundService {
     }
   }
 
-  /** Passes the reply to a change on, which may begin a session or change its end. */
+  /** Passes on the reply to a change, which may begin a session or change its end. */
   async following(change: SessionChange, reply: Promise<WriteReply>): Promise<WriteReply> {
     const { outcome } = await reply;
     const { id } = change;
@@ -122,16 +114,14 @@ export class TimedSessions implements BackgroundService {
     return reply;
   }
 
-  /** Schedules a new session. */
   begin(id: string): void {
     this.#call((timer) => this.#schedule(timer, id));
   }
 
-  /** Returns the milliseconds by Redis' clock after which to ask about a session, or undefined if it never ends. */
+  /** In how many milliseconds to ask about a session; undefined if it never ends. */
   async delayOf(id: string): Promise<number | undefined> {
     const left = await this.client.pttl(this.partitions.of(id).shadow(id));
     if (left === ENDLESS) return undefined;
-    // If the key is missing, the session has just ended.
     return left === NO_KEY ? 0 : Math.min(left + SLACK, LONGEST_DELAY);
   }
 
@@ -156,7 +146,7 @@ export class TimedSessions implements BackgroundService {
   async #settle(call: (timer: SessionTimer) => Promise<boolean | void>, timer: SessionTimer): Promise<void> {
     try {
       const hasScheduled = await call(timer);
-      // While the timer is overloaded, some calls succeed and others fail. It has recovered when no other call is open.
+      // An overloaded timer answers some calls. It has recovered when no other one is open.
       if (hasScheduled && this.#calls === 1) this.#failures.succeeded();
     } catch (error) {
       this.#failures.failed(error);
@@ -196,7 +186,6 @@ export class TimedSessions implements BackgroundService {
     this.#claims.set(partition, claims);
     const batch = claims.next ?? this.#open(partition, claims);
     const place = batch.ids.push(id) - 1;
-    // A full one takes no more.
     if (batch.ids.length >= this.options.batchSize) claims.next = undefined;
     return (await batch.claims)[place];
   }

@@ -12,8 +12,7 @@ export interface SessionHealthOptions {
 
 /**
  * Reports the health of the sessions to `@nestjs/terminus` 11 or 12. List it in `providers` of the module that imports
- * `TerminusModule`, and inject it. Do not use it in a liveness or readiness probe: an outage of Redis would restart
- * all instances, or take them all out of the load balancer.
+ * `TerminusModule`, and inject it. Not for liveness or readiness probes: an outage of Redis would end all instances.
  */
 @Injectable()
 export class SessionHealthIndicator {
@@ -25,23 +24,18 @@ export class SessionHealthIndicator {
   ) {}
 
   /**
-   * Loads a session that does not exist, in the way of a request, and looks at what works in the background. It never
-   * rejects because of Redis, and resolves within `commandTimeout`.
+   * Loads a session that does not exist, as a request does, and looks at what works in the background: one load, one
+   * INFO on each node and one script in each partition, in one round trip. It resolves within `commandTimeout`.
    *
    * - `down`: the load failed. `reasons` says why.
-   * - `degraded`, in Terminus 11 `up` with `degraded: true`: sessions can be loaded, but something else is wrong.
-   *   `reasons` says what: Redis is full, so that sessions cannot be saved; Redis does not announce expired sessions;
-   *   two ticks have passed without a whole cleanup; the groups cannot be read; a group is late; or this instance has
-   *   noticed within the last hour that a group lost events or dead letters.
-   * - `up`: all of it is well.
+   * - `degraded`, in Terminus 11 `up` with `degraded: true`: sessions can be loaded, but `reasons` says what is wrong:
+   *   Redis is full, or does not announce expired sessions; two ticks have passed without a whole cleanup; the groups
+   *   cannot be read, or one is late, or has lost events or dead letters within the last hour.
+   * - `up`: all of it is well; also without `RedisSessionModule`, as in a test that replaces it.
    *
-   * Beside `reasons`, the result has `redis` (`'up'` or `'down'`), `notifications` (a `KeyspaceState`, or `'off'`) and
-   * `groups`: `name`, `lag` (unread events, of which at most 100 are counted in each partition), `oldestUnreadAge` (the
-   * age of the oldest of them in seconds), and `dropped` and `lostDeadLetters` as in `SessionEventGroups.list()`. It
-   * has no address, password, id, value or name of a user.
-   *
-   * A check costs one load, one INFO on each node and one read-only script in each partition, all in one round trip.
-   * Without `RedisSessionModule`, as in a test that replaces it, it looks at nothing and reports `up`.
+   * The result also has `redis` (`'up'` or `'down'`), `notifications` (a `KeyspaceState`, or `'off'`) and `groups`:
+   * `name`, `lag` (at most 100 unread events of each partition), `oldestUnreadAge` (in seconds), and `dropped` and
+   * `lostDeadLetters` as in `SessionEventGroups.list()`. It has no address, password, id, value or name of a user.
    * @throws InvalidSessionOptionsError when `late` is no duration
    */
   async isHealthy<const Key extends string>(
@@ -60,7 +54,6 @@ export class SessionHealthIndicator {
   }
 }
 
-/** Milliseconds. */
 function readLate(options: SessionHealthOptions): number {
   const reader = new OptionReader('SessionHealthIndicator', options);
   const late = reader.duration('late', '5m');

@@ -31,10 +31,7 @@ import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 
-/**
- * Looks whether sessions can be loaded, and whether all works that no request waits for. It is apart from Terminus,
- * which an application need not have.
- */
+/** Looks whether sessions can be loaded, and whether all works that no request waits for. It needs no Terminus. */
 @Injectable()
 export class SessionHealth implements HealthLook {
   readonly #dropped = new RecentRise();
@@ -90,7 +87,6 @@ export class SessionHealth implements HealthLook {
     };
   }
 
-  /** Why a load failed. */
   #reasonOf(error: unknown): string {
     const { cause, reason } = error instanceof SessionStoreError ? error : { cause: error, reason: '' };
     // With a cause, the reason quotes it.
@@ -104,10 +100,7 @@ function shown({ name, lag, oldestUnreadAge, dropped, lostDeadLetters }: GroupRe
   return { name, lag, oldestUnreadAge: Math.round(oldestUnreadAge / 1000), dropped, lostDeadLetters };
 }
 
-/**
- * The word that names the kind of a failure: a code of Node.js, such as `ECONNREFUSED`, or how an error of Redis
- * begins, such as `WRONGPASS`. Everything else in an error may be an address or a name.
- */
+/** Such as `ECONNREFUSED` of Node.js, or `WRONGPASS` of Redis. All else in an error may be an address or a name. */
 export function failureWord(error: unknown): string | undefined {
   const { code, message } = Object(error) as { readonly code?: unknown; readonly message?: unknown };
   const text = typeof code === 'string' ? code : isAnswer(error) ? String(message) : '';
@@ -116,7 +109,6 @@ export function failureWord(error: unknown): string | undefined {
 
 const HOUR = 3_600_000;
 
-/** Tells for an hour that a number has risen. */
 export class RecentRise {
   #last: number | undefined;
   /** Monotonic time. */
@@ -134,7 +126,6 @@ export class RecentRise {
 // Buckets per call: Redis takes 0.4 ms for them, measured beside other work.
 const BUCKETS_PER_CALL = 250;
 
-/** Reads the sessions, the groups, and the background work of this instance. */
 @Injectable()
 export class RedisSessionReader implements SessionReader {
   readonly group: string;
@@ -171,7 +162,6 @@ export class RedisSessionReader implements SessionReader {
   }
 }
 
-/** Counts the sessions of all partitions. */
 export async function countSessions(
   connection: RequestConnection,
   scripts: ScriptsOn<SessionScripts>,

@@ -2,7 +2,7 @@ import type { RequestConnection } from '@nest-session/redis-events/internal';
 import type { SessionKeys } from './session-keys.js';
 import type { SessionPartitions } from './session-partitions.js';
 
-// A chain of marks is short. The limit stops a planted circle.
+// Chains are short, and few sessions are rotated at each step. The limit stops a planted circle.
 const MOST_MARKS = 15;
 
 /** Whether the session of any of these former ids goes on, as scripts/library/goes-on.lua decides it in a partition. */
@@ -11,15 +11,10 @@ export async function anyGoesOn(
   partitions: SessionPartitions,
   formerIds: readonly string[],
 ): Promise<boolean> {
-  return (await Promise.all(formerIds.map((id) => goesOn(connection, partitions, id)))).includes(true);
+  return (await Promise.all(formerIds.map((id) => goesOn(connection, partitions.of(id), id)))).includes(true);
 }
 
-async function goesOn(
-  connection: RequestConnection,
-  partitions: SessionPartitions,
-  formerId: string,
-): Promise<boolean> {
-  const keys = partitions.of(formerId);
+async function goesOn(connection: RequestConnection, keys: SessionKeys, formerId: string): Promise<boolean> {
   for (let id = formerId, marks = 0; marks < MOST_MARKS; marks++) {
     const key = keys.forwardingMark(id);
     const mark = await connection.run((client) => client.get(key), key);
@@ -31,9 +26,6 @@ async function goesOn(
   return true;
 }
 
-// How far a session is followed that is rotated at each step.
-const MOST_ROTATIONS = 15;
-
 /** How sessions are loaded, and where their forwarding marks are. */
 interface ListedSource<Loaded> {
   readonly connection: Pick<RequestConnection, 'run'>;
@@ -42,8 +34,8 @@ interface ListedSource<Loaded> {
 }
 
 /**
- * Loads the live sessions that an index lists under these ids, whatever ids they have by now. Returns them by the ids
- * of the index. Where none was rotated or has ended since the index was read, that is one load.
+ * Loads the live sessions that an index lists under these ids, whatever ids they have by now, and returns them by the
+ * ids of the index. It is one load, unless some were rotated or have ended since the index was read.
  */
 export async function loadListed<Loaded extends { readonly id: string }>(
   ids: readonly string[],
@@ -52,7 +44,7 @@ export async function loadListed<Loaded extends { readonly id: string }>(
   const found = new Map<string, Loaded>();
   // By the ids that the sessions have by now.
   let listed = new Map(ids.map((id) => [id, id]));
-  for (let rotations = 0; rotations <= MOST_ROTATIONS; rotations++) {
+  for (let rotations = 0; rotations <= MOST_MARKS; rotations++) {
     for (const session of await load([...listed.keys()])) {
       found.set(listed.get(session.id)!, session);
       listed.delete(session.id);

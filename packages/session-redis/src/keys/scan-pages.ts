@@ -4,7 +4,6 @@ import type { SessionKeys } from './session-keys.js';
 
 const SCANNED_PER_CALL = 1000;
 
-/** One call of a scan, such as SCAN or SSCAN. */
 export type ReadPage<Item = string> = (cursor: string) => Promise<[cursor: string, items: Item[]]>;
 
 /** The pages of a scan, from a cursor to the last one. */
@@ -17,15 +16,12 @@ export async function* pages<Item = string>(read: ReadPage<Item>, from = '0'): A
   } while (cursor !== '0');
 }
 
-/** Parts of a list, each with so many items at most: as many as one call takes. */
+/** Parts of a list, each with so many items at most. */
 export function* batchesOf<Item>(all: readonly Item[], size: number): Iterable<readonly Item[]> {
   for (let i = 0; i < all.length; i += size) yield all.slice(i, i + size);
 }
 
-/**
- * The ids of all session hashes of a partition, by a scan of its node. Those of sessions that are there the whole time
- * come at least once. `paced`: makes each call when it may be made.
- */
+/** The ids of all session hashes of a partition, by a scan of its node. `paced`: makes a call when it may be made. */
 export async function* storedSessionIds(
   client: Redis,
   keys: SessionKeys,

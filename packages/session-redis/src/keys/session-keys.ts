@@ -17,10 +17,7 @@ export class SessionKeys extends PartitionKeys {
   readonly bucketList = `${this.prefix}expirations`;
   /** ZSET of the ids of the sessions that are in no bucket. The score is their end in epoch ms, or an earlier time. */
   readonly ends = `${this.prefix}ends`;
-  /**
-   * HASH: `at` ends all sessions that began until then, and was raised last at `raised`; `ended` is the epoch whose
-   * sessions have all been ended.
-   */
+  /** HASH: `at` ends what began until then, and was raised at `raised`; `ended`: the epoch whose sessions are ended. */
   readonly epoch = `${this.prefix}epoch`;
 
   /** HASH: the session hash. */
@@ -33,20 +30,19 @@ export class SessionKeys extends PartitionKeys {
     return `${this.prefix}sessions:expires:${id}`;
   }
 
-  /** STRING: the forwarding mark, which holds the later id of a session. It exists for 60 s after a rotation. */
+  /** STRING: the forwarding mark, the later id of a session. It exists for 60 s after a rotation. */
   forwardingMark(id: string): string {
     return `${this.prefix}sessions:forwarded:${id}`;
   }
 
-  /** STRING, empty: the takeover mark of a session that was taken over. It outlives the entry of the other library. */
+  /** STRING, empty: the takeover mark. It outlives the entry of the other library. */
   takeoverMark(id: string): string {
     return `${this.prefix}sessions:taken-over:${id}`;
   }
 
   /**
-   * STRING: the revocation mark of an index and a value: when all sessions under it were ended, in epoch ms. So no
-   * session of another library is taken over under it, and of principals, no request that began before signs in.
-   * `hash`: hashOfValue() of the value.
+   * STRING: the revocation mark: when all sessions under a value were ended, in epoch ms. No session is taken over
+   * under it any more, and no request that began before signs in. `hash`: hashOfValue() of the value.
    */
   revocationMark(name: string, hash: string): string {
     return `${this.prefix}revoked:${name}:${hash}`;
@@ -68,8 +64,8 @@ export class SessionKeys extends PartitionKeys {
   }
 
   /**
-   * ZSET of the ids that an index lists under a value. The score is the time of the sign-in or, without one, of the
-   * creation. The name has no `:`, so no other name and value give this key. `hash`: hashOfValue() of the value.
+   * ZSET of the ids that an index lists under a value. The score is the time of the sign-in, or of the creation. A name
+   * has no `:`, so no other name and value give this key. `hash`: hashOfValue() of the value.
    */
   index(name: string, hash: string): string {
     return `${this.prefix}index:${name}:${hash}`;
@@ -80,29 +76,22 @@ export class SessionKeys extends PartitionKeys {
     return `${this.prefix}stray:index:${name}:${hash}`;
   }
 
-  /**
-   * HASH: the ledger of a principal, with a place for each of its sessions. It exists only with the option
-   * `maxSessions` and several partitions. `hash`: hashOfPrincipal() of the name.
-   */
+  /** HASH: the ledger of a principal, for `maxSessions` across partitions. `hash`: hashOfPrincipal() of the name. */
   ledger(hash: string): string {
     return `${this.prefix}ledger:${hash}`;
   }
 }
 
-/**
- * Hashes the value of an index for its key in Redis: SHA-256 in base64url. Otherwise keys would contain user names, and
- * MONITOR, SLOWLOG and SCAN show keys.
- */
+/** SHA-256 in base64url of the value of an index. MONITOR, SLOWLOG and SCAN show keys, and must show no user names. */
 export function hashOfValue(value: string): string {
   return createHash('sha256').update(value).digest('base64url');
 }
 
-/** Hashes the name of a principal for its key in the index of principals, which lists long names by another value. */
+/** The index of principals lists long names by another value. */
 export function hashOfPrincipal(name: string): string {
   return hashOfValue(indexTerm(name));
 }
 
-/** Hashes the values of several indexes. */
 export function hashedIndexes(changes: IndexChanges): IndexChanges {
   if (changes.size === 0) return changes;
   return new Map([...changes].map(([name, value]) => [name, value === null ? null : hashOfValue(value)]));

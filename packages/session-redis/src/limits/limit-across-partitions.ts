@@ -20,28 +20,25 @@ import type {
   TakeOverReply,
 } from '../scripts/session/session.scripts.js';
 
-/** A change that lists a session under a principal, or changes the id of one that is. */
 export type LimitedChange = (CreateSession | UpdateSession) & { readonly limit: SessionLimit };
 
-/** Stores the session of a sign-in. */
 type Store = (room?: Room) => Promise<StoreReply<WriteReply>>;
 
-/** What a change, such as a sign-in, asks of the ledger of its principal. */
 interface PlaceRequest extends ReservationRequest {
   readonly principal: string;
   /** Ids that the client presented and that opened nothing. */
   readonly presentedIds: readonly string[];
-  /** The latest time to store the session, as the ledger last said: epoch milliseconds. */
+  /** The latest time to store the session, in epoch milliseconds. */
   latest?: number;
-  /** Whether the ledger had its id before: an attempt to store it, whose reply was lost, may have succeeded. */
+  /** Whether the ledger had its id before: an attempt whose reply was lost may have stored it. */
   wasKnown?: boolean;
 }
 
-/** How a step answers that has stored nothing and is not made again: the place is not needed. */
+// Nothing was stored, and the place is not needed.
 type NotStored = 'gone' | 'full' | 'unplaced' | 'revoked';
 const NOT_STORED: readonly string[] = ['gone', 'full', 'unplaced', 'revoked'] satisfies NotStored[];
 
-/** How long a session may take to be stored once it has a place, in command timeouts: each step takes one at most. */
+// How long a session with a place may take to be stored, in command timeouts: each step takes one at most.
 const STEPS = 5;
 
 // Milliseconds. Sign-ins of one principal may overlap: that only costs more looks.
@@ -51,29 +48,25 @@ const LONGEST_TURN = 100;
 const LONGEST_WAIT = 10;
 
 /**
- * The rule of `SessionLimit` in session-core where the sessions of a principal are in several partitions, so that no
- * script sees them all; with one partition, scripts/library/limit-in-one-partition.lua has it. The ledger of a
- * principal has a place for each of its sessions, and no more places that stay than the limit allows. A sign-in
+ * `SessionLimit` where the sessions of a principal are in several partitions; with one, it is
+ * scripts/library/limit-in-one-partition.lua. The ledger of a principal has a place for each of its sessions, and no
+ * more places that stay than the limit allows. A sign-in
  *
- * 1. takes a place. When there is none left, the places that were taken first are to end for it, each for one sign-in
- * only;
+ * 1. takes a place. When none is left, the places that were taken first are to end for it, each for one sign-in only;
  * 2. then looks which of the sessions are over, and uses the place of one of these instead;
  * 3. else ends the sessions of the places that are to end for it;
- * 4. stores the session, within a limited time.
+ * 4. stores the session, within a limited time. When that has passed, its place is given up.
  *
- * Who has a place waits for nobody, and who waits for a place has none. So of the sign-ins at any moment one always
- * makes progress, and there are never more sessions than the limit allows, whatever fails: the place of a sign-in that
- * has not finished is given up when its time has passed.
+ * Who has a place waits for nobody, and who waits for a place has none, so one sign-in always makes progress.
  */
 @Injectable()
 export class LimitAcrossPartitions {
-  /** So that the sign-ins of one process need not wait for a place at the same time. */
+  /** The sign-ins of one process need not wait for a place at the same time. */
   readonly #turns = new TurnQueue<StoreReply<WriteReply>>(LONGEST_TURN);
-  /** Milliseconds for which a session that has a place may be stored. */
   readonly #duration: number;
-  /** Milliseconds after which a sign-in no longer waits for a place: longer than an unfinished one keeps its own. */
+  /** Milliseconds to wait for a place: longer than an unfinished sign-in keeps its own. */
   readonly #patience: number;
-  /** Since when instances limit sessions. It changes only with the option, and so not for this instance. */
+  /** Since when instances limit sessions. */
   #since: string | undefined;
 
   constructor(
@@ -86,7 +79,6 @@ export class LimitAcrossPartitions {
     this.#patience = this.#duration + commandTimeout;
   }
 
-  /** Makes room for the session of a change, and then stores it by `store`. */
   write(change: LimitedChange, store: Store): Promise<StoreReply<WriteReply>> {
     // A session that ends at once is never one of them.
     if (change.maxInactiveInterval === 0 || change.absoluteTimeout === 0) return store();
@@ -183,7 +175,6 @@ export class LimitAcrossPartitions {
     return place;
   }
 
-  /** All that the indexes list, with the times of the sign-ins. */
   async #sessionsOf({ principal }: PlaceRequest): Promise<[id: string, at: string][]> {
     const replies = await this.connection.runInAll(this.partitions, (client, keys) =>
       client.zrange(keys.index(PRINCIPAL_NAME_INDEX_NAME, principal), '0', '-1', 'WITHSCORES'),
@@ -193,12 +184,10 @@ export class LimitAcrossPartitions {
     );
   }
 
-  /** Monotonic time in milliseconds. */
   protected now(): number {
     return performance.now();
   }
 
-  /** Waits for up to so many milliseconds. */
   protected async sleep(ms: number): Promise<void> {
     await sleep(ms * Math.random());
   }
@@ -218,7 +207,6 @@ export class LimitAcrossPartitions {
     await this.connection.write(end, this.partitions.of(id).prefix);
   }
 
-  /** The ids of those sessions that are live. */
   async #find({ principal }: PlaceRequest, places: readonly LedgerPlace[]): Promise<ReadonlySet<string>> {
     const live = await Promise.all(
       this.partitions.grouped(places.map(({ id }) => id)).map(([keys, ids]) => {
@@ -238,7 +226,7 @@ export class LimitAcrossPartitions {
     await this.#settle(request, true, [...before, ...ended.map((place) => place.id)]);
   }
 
-  /** Gives up the place of a session that was not stored, unless it is that of the session as it was. */
+  /** Gives up the place of a session that was not stored, unless the session has it anyway. */
   async #release(request: PlaceRequest, outcome: NotStored | 'refused' | 'unknown'): Promise<void> {
     const { id, replaced, wasKnown = false } = request;
     if (replaced === id) await this.#settle(request, wasKnown && outcome !== 'gone');
@@ -251,7 +239,6 @@ export class LimitAcrossPartitions {
     await this.#ask((scripts) => scripts.settle(principal, id, isStored, over), request).catch(() => undefined);
   }
 
-  /** Asks the ledger of a principal. */
   #ask<T>(ask: (scripts: SessionScripts) => Promise<T>, { principal }: PlaceRequest): Promise<T> {
     return this.connection.write((client) => ask(this.scripts(client)), this.partitions.of(principal).prefix);
   }

@@ -19,9 +19,8 @@ import type { SessionScripts } from '../scripts/session/session.scripts.js';
 import { SessionEpochs } from './session-epochs.js';
 import { toListedInfo } from './session-hash.js';
 
-// A call blocks Redis for about 0.8 ms.
+// Calls that block Redis for less than a millisecond.
 const ENDED_PER_CALL = 50;
-// A page of 100 sessions blocks Redis for about 0.7 ms.
 const PAGE_SIZE = 100;
 const SMALLEST_PAGE = 25;
 // 400 days. Browsers keep no cookie for longer.
@@ -32,7 +31,7 @@ interface Listed {
   readonly score: number;
 }
 
-/** Reads, counts and ends the sessions that an index lists, in all partitions. `value`: the hash of the value. */
+/** The sessions that an index lists, in all partitions. `value`: the hash of the value. */
 export class ListedSessions {
   readonly #pageSize: number;
 
@@ -45,7 +44,7 @@ export class ListedSessions {
     this.#pageSize = Math.max(SMALLEST_PAGE, partitions.shareOf(PAGE_SIZE));
   }
 
-  /** Reads live sessions without attributes, page by page of each partition, the latest sign-in first. */
+  /** Live sessions without attributes, the latest sign-in first. */
   async *list(indexName: string, value: string): AsyncGenerator<SessionInfo> {
     const sources = this.partitions.all.map((keys) => this.#walk(keys, keys.index(indexName, value)));
     for await (const { info } of merged(sources, (one, other) => other.score - one.score)) yield info;
@@ -84,8 +83,8 @@ export class ListedSessions {
   }
 
   /**
-   * Refuses what would be listed under the value later although it began before: sign-ins of requests, and with
-   * `takesOver` the takeovers of another library's sessions. To be called before `end()`, which ends what came first.
+   * Refuses what would be listed later although it began before: sign-ins, and with `takesOver` the takeovers of
+   * another library's sessions. To be called before `end()`, which ends what came first.
    */
   async refuseBegun(indexName: string, value: string, takesOver: boolean): Promise<void> {
     await this.connection.writeInAll(this.partitions, (client, keys) =>
@@ -94,9 +93,8 @@ export class ListedSessions {
   }
 
   /**
-   * Makes a write that changes these indexes. Keeps a key of another type in the place of one from locking a user out,
-   * such as an index that another version of this library wrote in another form: when the write fails for such keys,
-   * they are set aside, the indexes are built anew, and it is made once more.
+   * Makes a write that changes these indexes. A key of another type in the place of one, such as an index in the form
+   * of another version, must not lock a user out: it is set aside, the index is built anew, and the write is repeated.
    */
   async withoutStrayIndexes<T>(indexes: IndexChanges, write: () => Promise<T>): Promise<T> {
     try {
@@ -104,7 +102,7 @@ export class ListedSessions {
     } catch (error) {
       if (!(error instanceof SessionStoreError && isReply(error.cause, 'WRONGTYPE'))) throw error;
       await Promise.all([...indexes].map(async ([name, hash]) => hash !== null && this.#setAside(name, hash)));
-      // Also where there was nothing to set aside: another write of the user may just have done that.
+      // Another write of the user may have set it aside.
       return write();
     }
   }
@@ -122,8 +120,8 @@ export class ListedSessions {
   }
 
   /**
-   * Reads the sessions of one partition, from the highest score down. A session that signs in again meanwhile moves up,
-   * past the current page. So sessions with a higher score than the first page are read afterwards.
+   * Reads a partition from the highest score down. A session that signs in again meanwhile moves up past the current
+   * page, so what has a higher score than the first page is read afterwards.
    */
   async *#walk(keys: SessionKeys, index: string): AsyncGenerator<Listed, void> {
     let after: string | undefined;
@@ -143,14 +141,12 @@ export class ListedSessions {
   }
 
   async #page(keys: SessionKeys, index: string, bounds: Parameters<SessionScripts['list']>[3]) {
-    const [page] = await this.connection.run(
-      (client) =>
-        Promise.all([
-          this.scripts(client).list(keys, index, this.#pageSize, bounds),
-          this.epochs.isStale(keys) ? this.epochs.ask(client, keys) : undefined,
-        ]),
-      keys.prefix,
-    );
+    const read = (client: Redis) =>
+      Promise.all([
+        this.scripts(client).list(keys, index, this.#pageSize, bounds),
+        this.epochs.isStale(keys) ? this.epochs.ask(client, keys) : undefined,
+      ]);
+    const [page] = await this.connection.run(read, keys.prefix);
     const infos = page.sessions.map(toListedInfo).filter((info) => info !== undefined);
     const live = infos.filter((info) => !this.epochs.ends(keys, info));
     return { ...page, sessions: live.map((info) => ({ info, score: info.authenticatedAt ?? info.creationTime })) };

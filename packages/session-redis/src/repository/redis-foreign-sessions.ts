@@ -15,21 +15,18 @@ import { hashedIndexes } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import { LimitAcrossPartitions } from '../limits/limit-across-partitions.js';
 import { ListedSessions } from './listed-sessions.js';
+import { NO_KEY } from './session-hash.js';
 import type { RedisRepositoryOptions } from './redis-session.repository.js';
 import type { SessionScripts, TakenOverSession } from '../scripts/session/session.scripts.js';
 
 // Milliseconds after which no request of the other library writes an entry again that it has loaded.
 const LATEST_WRITE = 3_600_000;
 
-/** What PTTL replies of a key that has ended. */
-const ENDED = -2;
-
-/** Takes over sessions that connect-redis stored in the same Redis, as strings with a time to live. */
+/** Takes over sessions that connect-redis stored in the same Redis. */
 @Injectable()
 export class RedisForeignSessions extends ForeignSessions {
   readonly #listed: ListedSessions;
 
-  /** @internal `RedisSessionModule` does this. */
   constructor(
     @Inject(RequestConnection) private readonly connection: RequestConnection,
     @Inject(REQUEST_SESSION_SCRIPTS) private readonly scripts: ScriptsOn<SessionScripts>,
@@ -61,7 +58,7 @@ export class RedisForeignSessions extends ForeignSessions {
 
   async end(key: string, id: string, read: (text: string) => ForeignSessionData | undefined): Promise<boolean> {
     const { data, timeToLive } = await this.#find(key, read);
-    if (!data || timeToLive === 0 || timeToLive === ENDED) return false;
+    if (!data || timeToLive === 0 || timeToLive === NO_KEY) return false;
     const mark = (client: Redis) => this.scripts(client).markTakenOver(id, markLife(timeToLive, data));
     await this.connection.write(mark, this.partitions.of(id).prefix);
     await this.connection.run((client) => client.unlink(key), key);
@@ -105,15 +102,11 @@ export class RedisForeignSessions extends ForeignSessions {
   }
 }
 
-/**
- * An instance of the other library may write the entry again, at the end of a request that had loaded it: then it lives
- * as long as a new one, and the mark has to outlive it.
- */
+/** The mark outlives the entry, also one that a request of the other library writes again which had loaded it. */
 function markLife(timeToLive: number, { longestLife = 0 }: ForeignSessionData): number {
   return timeToLive < 0 ? -1 : timeToLive + longestLife + LATEST_WRITE;
 }
 
-/** A key of another type holds no session. */
 function nullIfForeign(error: unknown): null {
   if (isReply(error, 'WRONGTYPE')) return null;
   throw error;

@@ -11,6 +11,7 @@ import type {
   WriteReply,
 } from '@nest-session/core/store';
 import { redisTime, RequestConnection, type ScriptsOn } from '@nest-session/redis-events/internal';
+import type { Redis } from 'ioredis';
 import { REQUEST_SESSION_SCRIPTS, SESSION_REPOSITORY_OPTIONS } from '../configuration/redis-session.tokens.js';
 import {
   type LoadedRecord,
@@ -28,21 +29,19 @@ import type { Room, SessionScripts, StoreReply } from '../scripts/session/sessio
 import { raiseEpochs, SessionEpochs } from './session-epochs.js';
 import { hasIndexEntry, lacksEnd, NO_KEY, readSession, toLiveRecord } from './session-hash.js';
 
-/** A change that stores a session. */
 type StoringChange = CreateSession | UpdateSession;
 
 type Extension = Pick<SessionExtension, 'takeover' | 'onEveryEnd'>;
 
-/** The options that the repository needs. */
 export interface RedisRepositoryOptions extends SessionRepositoryOptions {
   /** @default none */
   readonly encryption?: SessionEncryption | undefined;
 }
 
 /**
- * Keeps sessions in Redis. A load takes one round trip, or two for more than twenty ids. A write takes one: a single
- * script makes the whole change or none of it. A call that fails, or takes longer than `commandTimeout`, throws a
- * SessionStoreError. A write may still take effect after that.
+ * Keeps sessions in Redis. A load takes one round trip, or two for more than twenty ids. A write takes one, and makes
+ * the whole change or none of it. A call that fails, or takes longer than `commandTimeout`, throws a SessionStoreError;
+ * a write may still take effect after that.
  */
 @Injectable()
 export class RedisSessionRepository extends IndexedSessionRepository {
@@ -72,12 +71,11 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     lookBy(this, (ids) => this.#lookAt(ids));
   }
 
-  /** Loads the live sessions with these ids in one round trip. For many ids, another one first asks which are alive. */
   protected load(ids: readonly string[], only?: readonly string[]): Promise<SessionRecord[]> {
     return ids.length <= LOADED_AT_SIGHT ? this.#loadAll(ids, only) : this.#loadLive(ids, only);
   }
 
-  /** One command in each of their partitions tells which ids are those of live sessions. */
+  /** Asks first which are alive. */
   async #loadLive(ids: readonly string[], only: readonly string[] | undefined): Promise<SessionRecord[]> {
     const live = await Promise.all(
       this.partitions.grouped(ids).map(async ([keys, its]) => {
@@ -89,7 +87,6 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     return this.#loadAll([...new Set(live.flat())], only);
   }
 
-  /** Loads the live sessions with these ids, in one round trip. */
   #loadAll(ids: readonly string[], only?: readonly string[]): Promise<LoadedRecord[]> {
     const loads = this.partitions.grouped(ids).map(([keys, its]) => this.#loadIn(keys, its, only));
     if (loads.length === 1) return loads[0]!;
@@ -99,7 +96,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     });
   }
 
-  /** A session without its key is shown beside the others, and says what cannot be read when that is read. */
+  /** A session without its encryption key is shown, too: what cannot be read fails when it is read. */
   async #lookAt(ids: readonly string[]): Promise<LoadedRecord[]> {
     const open = (record: StoredRecord) => this.#encryption.decrypted(record);
     const found = this.partitions.grouped(ids).map(([keys, its]) => this.#loadIn(keys, its, undefined, open));
@@ -150,7 +147,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
       );
       const ids = [...new Set(listed.flat())];
       const unread = ids.filter((id) => !found.has(id));
-      // All at once, 60,000 sessions would take longer than a call may take, and hold up the requests of others.
+      // All at once, many sessions would take longer than a call may, and hold up requests.
       for (let i = 0; i < unread.length; i += LOADED_AT_ONCE) {
         for (const [id, record] of await loadListed(unread.slice(i, i + LOADED_AT_ONCE), source)) found.set(id, record);
       }
@@ -162,8 +159,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
           .filter(({ index }) => hasIndexEntry(index, indexName, hash));
         return [...new Map(records.map((record) => [record.id, record])).values()];
       }
-      // The session has ended since the first of the two reads; or an outage was longer than the grace period and hid
-      // its end. In both cases the id never comes back.
+      // They have ended since the first of the two reads, or unheard in a long outage. The ids never come back.
       await this.connection.runInAll(this.partitions, (client, keys) =>
         client.zrem(keys.index(indexName, hash), ...dead),
       );
@@ -195,7 +191,6 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     await this.connection.runInAll(this.partitions, (client, keys) => this.epochs.ask(client, keys));
   }
 
-  /** A single script rotates a session. */
   protected override mayReplace(id: string, replaced: string): boolean {
     return this.partitions.inSamePartition(id, replaced);
   }
@@ -207,27 +202,18 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   }
 
   #writeNow(change: SessionChange): Promise<WriteReply> {
-    const write = () =>
-      (this.#isLimited(change) ? this.#writeLimited(change) : this.#write(change)) as Promise<WriteReply>;
-    if (change.kind !== 'create' && change.kind !== 'update') return write();
+    if (change.kind === 'touch' || change.kind === 'delete') return this.#write(change) as Promise<WriteReply>;
     const { indexes, limit } = change;
+    // Also a rotation without a principal: its new id must get the place that the session may have in a ledger.
+    const mayHavePlace = this.#ledgers && this.rules.maxSessions && 'newId' in change && change.newId !== undefined;
+    const write = () =>
+      (limit || mayHavePlace ? this.#writeLimited(change) : this.#write(change)) as Promise<WriteReply>;
     if (indexes.size === 0 && !limit) return write();
     // The ledger of a principal is made from the index, also for a session that only changes its id.
     const read = limit ? new Map([[PRINCIPAL_NAME_INDEX_NAME, limit.principal], ...indexes]) : indexes;
     return this.#listed.withoutStrayIndexes(read, write);
   }
 
-  /**
-   * Whether the number of sessions of a principal limits a change; also of a session that may have a place in a ledger
-   * without this request knowing of it: its new id must get that place.
-   */
-  #isLimited(change: SessionChange): change is StoringChange {
-    if (change.kind !== 'create' && change.kind !== 'update') return false;
-    if (change.limit !== undefined) return true;
-    return this.#ledgers && this.rules.maxSessions ? 'newId' in change && change.newId !== undefined : false;
-  }
-
-  /** Makes such a change, in as many steps as that takes. */
   async #writeLimited(first: StoringChange): Promise<WriteReply> {
     for (let change = first; ;) {
       const reply = await this.#writeWithRoom(change);
@@ -249,10 +235,9 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   #write(change: SessionChange, room?: Room): Promise<StoreReply<WriteReply>> {
     const { prefix } = this.partitions.of(change.id);
     if (change.kind === 'touch') {
+      const touch = (client: Redis) => this.scripts(client).touch(change.id);
       // No request waits for it.
-      return this.connection.write((client) => this.scripts(client).touch(change.id), prefix, {
-        awaitsReplicas: false,
-      });
+      return this.connection.write(touch, prefix, { awaitsReplicas: false });
     }
     return this.connection.write<StoreReply<WriteReply>>((client, proceed) => {
       const scripts = this.scripts(client);
@@ -278,19 +263,17 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     const isBeside = (presented: string) => this.mayReplace(change.id, presented);
     const elsewhere = change.presentedIds.filter((presented) => !isBeside(presented));
     if (elsewhere.length === 0) return this.#encryption.create(change, store);
-    // The script cannot read these marks. Reading them before is enough: a session that is rotated later was still
-    // found under its old id when this request looked it up.
+    // The script cannot read these marks, and this look is enough: a session that is rotated later was still found by
+    // this request.
     if (await anyGoesOn(this.connection, this.partitions, elsewhere)) return { outcome: 'gone' };
     proceed();
     return this.#encryption.create({ ...change, presentedIds: change.presentedIds.filter(isBeside) }, store);
   }
 }
 
-// The place of a session that belongs to no principal, as far as the request knows.
 const NO_PRINCIPAL: Room = { until: Number.MAX_SAFE_INTEGER, principal: '' };
 // How often a look-up reads an index while its sessions end.
 const MOST_READS = 5;
 const LOADED_AT_ONCE = 500;
-// How many sessions a call reads without checking that they are alive. A request with more tokens has probably made
-// them up, and must not cause a load for each.
+// A request with more tokens has probably made them up, and must not cause a load for each.
 const LOADED_AT_SIGHT = 20;

@@ -20,13 +20,12 @@ import type { SessionKeys } from '../keys/session-keys.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 
-/** Milliseconds between two reads of an epoch, and between two confirmations if signals would report a change. */
-const EPOCH_INTERVAL = 1000;
-// Milliseconds for which a known epoch is trusted.
+// Milliseconds between two reads of an epoch, two confirmations of its signals, and two passes; of trust in an epoch.
+const INTERVAL = 1000;
 const LEASE = 2000;
 
 interface Epoch {
-  /** Epoch milliseconds. -Infinity if the epoch was never raised. */
+  /** Epoch milliseconds; -Infinity: never raised. */
   readonly at: number;
   /** The epoch up to which the background work has ended all sessions. */
   readonly endedAt: number;
@@ -34,18 +33,12 @@ interface Epoch {
   readonly askedAt: number;
 }
 
-/**
- * The epoch of each partition, as this instance knows it. A session that began before its epoch has ended. Either a
- * poll reads the epochs every second, or a subscription to them is confirmed as often, so loads do not have to read
- * them.
- */
+/** The epochs as this instance knows them, read or confirmed every second so that loads need not read them. */
 @Injectable()
 export class SessionEpochs {
   readonly #known = new Map<SessionKeys, Epoch>();
-  /** Called when an epoch was raised. */
   onRaise: (() => void) | undefined;
 
-  /** Reads the epoch of a partition. */
   async ask(client: Redis, keys: SessionKeys): Promise<void> {
     const askedAt = performance.now();
     const [at, endedAt] = await client.hmget(keys.epoch, 'at', 'ended');
@@ -57,7 +50,7 @@ export class SessionEpochs {
     if (known && epoch.at > known.at) this.onRaise?.();
   }
 
-  /** Confirms that the known epoch of a partition was still current at a monotonic time. */
+  /** The known epoch was still current at a monotonic time. */
   confirm(keys: SessionKeys, at: number): void {
     const known = this.#known.get(keys);
     if (known && known.askedAt < at) this.#known.set(keys, { ...known, askedAt: at });
@@ -69,35 +62,30 @@ export class SessionEpochs {
     return known === undefined || performance.now() - known.askedAt > LEASE;
   }
 
-  /** Whether a session has ended by the epoch of its partition. */
   ends(keys: SessionKeys, session: Pick<SessionRecord, 'creationTime' | 'authenticatedAt'>): boolean {
     const at = this.#known.get(keys)?.at;
     return at !== undefined && beganAt(session) <= at;
   }
 
-  /** The epoch of a partition that still has sessions to end; undefined if there are none. */
+  /** The epoch of a partition, while sessions are still to be ended. */
   pending(keys: SessionKeys): number | undefined {
     const known = this.#known.get(keys);
     return known && known.endedAt < known.at ? known.at : undefined;
   }
 }
 
-/** The signals that the listener needs. */
 export type EpochSignals = Pick<PartitionSignals<SessionKeys>, 'onSignal' | 'onConfirmation' | 'heardSince'>;
 
 // Milliseconds between two reads of an epoch whose changes signals report.
 const SLOW_INTERVAL = 300_000;
 
-/**
- * Keeps the epochs up to date that loads compare with. It follows the signals of a partition, or reads the epoch once a
- * second. If both fail, each load reads the epoch.
- */
+/** Keeps the epochs up to date by signals, or by a read every second. If both fail, each load reads its epoch. */
 @Injectable()
 export class SessionEpochsListener implements BackgroundService {
-  readonly #loop = new PollingLoop('The check of the epochs', EPOCH_INTERVAL, () => this.#look());
-  /** The partitions whose epoch was read after their signals arrived, with the monotonic time of the read. */
+  readonly #loop = new PollingLoop('The check of the epochs', INTERVAL, () => this.#look());
+  /** When epochs were read whose signals arrive: monotonic times. */
   readonly #followed = new Map<SessionKeys, number>();
-  /** The last read of each partition's epoch that its node has not replied to yet. */
+  /** The last reads that have no reply yet. */
   readonly #asked = new Map<SessionKeys, object>();
 
   constructor(
@@ -120,14 +108,13 @@ export class SessionEpochsListener implements BackgroundService {
     this.#loop.start();
   }
 
-  /** Resolves when all open calls have their replies. */
   stop(): Promise<void> {
     return this.#loop.stop();
   }
 
   async #look(): Promise<void> {
     const due = this.partitions.all.filter((keys) => !this.#asked.has(keys) && this.#isDue(keys));
-    await settledWithin(EPOCH_INTERVAL, Promise.all(due.map((keys) => this.#ask(keys))));
+    await settledWithin(INTERVAL, Promise.all(due.map((keys) => this.#ask(keys))));
   }
 
   #isDue(keys: SessionKeys): boolean {
@@ -158,10 +145,8 @@ export class SessionEpochsListener implements BackgroundService {
 }
 
 /**
- * Says that every session that was created and signed in to until a time is over, and tells the instances. They record
- * the ends. Returns the time until which that holds in all partitions; it is later than `at` if sessions were ended so
- * before.
- * @param at epoch milliseconds, by default now
+ * Says that every session is over that was created and signed in to until `at`, in epoch milliseconds, by default now.
+ * Instances record the ends. Returns the time until which that holds in all partitions, which may be later.
  */
 export async function raiseEpochs(
   connection: RequestConnection,
@@ -169,9 +154,8 @@ export async function raiseEpochs(
   partitions: SessionPartitions,
   at?: number,
 ): Promise<number> {
-  // Send the signal together with the script, whatever the replies will be. A signal from inside the script would be
-  // lost during a slot migration. Send it again after the reply: if Redis has forgotten the script, the first signal
-  // comes before the script.
+  // A signal from inside the script would be lost during a slot migration. If Redis has forgotten the script, the first
+  // signal comes before the script.
   const replies = await connection.writeInAll(partitions, (client, keys) => {
     const signal = () => keys.hasSignals && client.spublish(keys.events, 'epoch');
     const raised = scripts(client).raiseEpoch(keys, at);
@@ -180,13 +164,11 @@ export async function raiseEpochs(
   return Math.min(...replies.map(([epoch]) => Number(epoch)));
 }
 
-// Milliseconds.
-const INTERVAL = 1000;
 const ENDED_PER_CALL = 50;
 
 /**
  * Ends the sessions that `endEverySession()` has made invalid, endless ones included, so that their ends are reported.
- * Any number of instances may do this at once. A pass that an instance did not finish is begun again, by any instance.
+ * Any number of instances may do this at once. An unfinished pass is begun again.
  */
 @Injectable()
 export class OlderSessionSweeper implements BackgroundService {
@@ -204,18 +186,15 @@ export class OlderSessionSweeper implements BackgroundService {
     @Inject(BackgroundLimiter) private readonly limiter: BackgroundLimiter,
   ) {}
 
-  /** Ends what an epoch makes invalid, about once a second. */
   start(): void {
     this.#loop.start();
   }
 
-  /** Resolves when all open calls have their replies. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     await this.#loop.stop();
   }
 
-  /** Makes a pass over each partition with sessions that may have to be ended. */
   async runOnce({ signal }: { readonly signal?: AbortSignal } = {}): Promise<{ readonly ended: number }> {
     let ended = 0;
     const endIn = async (partitions: readonly SessionKeys[]) => {
@@ -246,7 +225,7 @@ export class OlderSessionSweeper implements BackgroundService {
     return 0;
   }
 
-  /** How long ago an epoch was raised, in milliseconds. It may be of a time that was long ago even then. */
+  /** In milliseconds. The epoch itself may be of a time that was long ago even then. */
   async #sinceRaise(keys: SessionKeys, epoch: number): Promise<number> {
     const asked = this.client.hget(keys.epoch, 'raised');
     const [now, raised] = await Promise.all([redisTime(nodeWith(this.client, keys.prefix)), asked]);

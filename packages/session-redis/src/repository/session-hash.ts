@@ -12,15 +12,15 @@ const TIMES = ['creationTime', 'lastAccessedTime', 'maxInactiveInterval'];
 /** The fields of a session hash, besides the attributes, that a record needs. */
 const SESSION_FIELDS = [...TIMES, 'absoluteExpiry', 'authenticatedAt', 'dataKey'];
 
-/** Those that list-sessions replies of a session. */
 const LISTED_FIELDS = [...TIMES, 'authenticatedAt', 'device'];
 
-/** The reply of PTTL for a key that does not exist. */
+/** The replies of PTTL for a key that does not exist, and for one that never expires. */
 export const NO_KEY = -2;
+const NEVER = -1;
 
 /**
- * Reads the fields of a session hash, as alternating names and texts, and the PTTL of its shadow key.
- * @param only the names of the attributes to read. If unset, all are read
+ * Reads the fields of a session hash, as alternating names and texts, and the PTTL of its shadow key. `only`: which
+ * attributes; unset: all.
  */
 export function readSession(
   client: Redis,
@@ -41,22 +41,17 @@ async function readFields(client: Redis, key: string, attributes: readonly strin
   return names.flatMap((name, i) => (typeof texts[i] === 'string' ? [name, texts[i]] : []));
 }
 
-/** A stray key in place of a session hash counts as no session. */
 function noFieldsIfStray(error: unknown): string[] {
   if (isReply(error, 'WRONGTYPE')) return [];
   throw error;
 }
 
-/** Returns the session in a session hash, or undefined if the hash is empty or incomplete. */
+/** The session in a session hash; undefined if that is empty or incomplete. */
 export function toSessionRecord(id: string, hash: Readonly<Record<string, string>>): StoredRecord | undefined {
   return toLiveRecord(id, Object.entries(hash).flat());
 }
 
-/**
- * Returns the live session in a session hash, or undefined if the hash is empty or incomplete.
- * @param fields the reply of HGETALL: alternating names and texts
- * @param ttl the PTTL of the shadow key
- */
+/** The same of the reply of HGETALL, and the PTTL of the shadow key. */
 export function toLiveRecord(id: string, fields: readonly string[], ttl = NEVER): StoredRecord | undefined {
   let creationTime = NaN;
   let lastAccessedTime = NaN;
@@ -102,12 +97,9 @@ export function lacksEnd({ timeToLive, maxInactiveInterval, absoluteTimeout }: S
   return timeToLive === undefined && (maxInactiveInterval >= 0 || absoluteTimeout >= 0);
 }
 
-/** Returns a session in the reply of list-sessions, or undefined if its session hash is incomplete. */
+/** A session in the reply of list-sessions; undefined if its session hash is incomplete. */
 export function toListedInfo([id, ttl, ...texts]: ListedFields): SessionInfo | undefined {
   const fields = texts.flatMap((text, i) => (text === null ? [] : [LISTED_FIELDS[i]!, text]));
   const record = toLiveRecord(id, fields, ttl);
   return record && toSessionInfo(record);
 }
-
-// The reply of PTTL for a key that never expires.
-const NEVER = -1;

@@ -9,10 +9,6 @@ export type SessionEventGroupInfo = EventGroupInfo;
 /** An event that a group could not handle, or a stray key or member that stood in the place of a session. */
 export type SessionDeadLetter = DeadLetter<SessionEvent>;
 
-/**
- * Lists and changes the groups that handle session events, and their dead letters. Inject it: the module that keeps the
- * sessions provides it. A call rejects with a SessionStoreError when Redis fails or does not reply within
- * `commandTimeout`.
- */
+/** Lists and changes the groups that handle session events, and their dead letters. Inject it. */
 @Injectable()
 export class SessionEventGroups extends EventGroups<SessionEvent> {}

@@ -34,7 +34,7 @@ import type { ResolvedRedisSessionOptions } from '../configuration/redis-session
 import { REDIS_SESSION_OPTIONS } from '../configuration/redis-session.tokens.js';
 import { toSessionRecord } from '../repository/session-hash.js';
 
-/** The entries that scripts/session add: each has the id of its session, whose hash is its data. */
+/** Each entry has the id of its session, whose hash is its data. */
 export const SESSION_ENTRIES: EntryKind = {
   types: ['created', 'deleted', 'expired', 'id-changed', 'signed-in'],
   makingRoom: ['created', 'id-changed', 'signed-in'],
@@ -45,10 +45,8 @@ export const SESSION_ENTRIES: EntryKind = {
 
 const json = new JsonAttributeSerializer();
 
-/** Of a session whose data was lost. */
 const NO_TIMES = { creationTime: '0', lastAccessedTime: '0', maxInactiveInterval: '0' };
 
-/** The events of sessions, for the delivery. */
 @Injectable()
 export class SessionEventProducer extends EventProducer<SessionEvent> {
   readonly kind = SESSION_ENTRIES;
@@ -57,8 +55,8 @@ export class SessionEventProducer extends EventProducer<SessionEvent> {
   readonly handlers: SessionEventDispatcher;
 
   constructor(
-    // Optional, so that the error names the missing module. No provider of this module may give it as well: Nest would
-    // call its hooks here, before those of the application.
+    // Optional, so that the error names the missing module. No provider of this module gives it: Nest would call its
+    // hooks before those of the application.
     @Optional() @Inject(SessionEventDispatcher) handlers: SessionEventDispatcher | undefined,
     @Inject(REDIS_SESSION_OPTIONS)
     private readonly stored: Partial<Pick<ResolvedRedisSessionOptions, 'serializer' | 'encryption'>>,
@@ -74,7 +72,6 @@ export class SessionEventProducer extends EventProducer<SessionEvent> {
       case 'created':
         return new SessionCreatedEvent(init);
       case 'deleted':
-        // As end.lua recorded it.
         return new SessionDeletedEvent({ ...init, reason: fieldOf(entry, 'cause') as SessionDeletedEvent['reason'] });
       case 'expired':
         return new SessionExpiredEvent(init);
@@ -87,7 +84,7 @@ export class SessionEventProducer extends EventProducer<SessionEvent> {
     }
   }
 
-  /** `event.id`, as log lines of the dispatcher show it. An entry without an event has its own name. */
+  /** As log lines of the dispatcher show `event.id`. */
   shownIdOf(entry: StreamEntry): string {
     const [type, sessionId] = [fieldOf(entry, 'type'), fieldOf(entry, 'session')];
     if (type === undefined || sessionId === undefined) return nameOf(entry);
@@ -98,7 +95,7 @@ export class SessionEventProducer extends EventProducer<SessionEvent> {
     return error instanceof SessionEventHandlingError ? error : undefined;
   }
 
-  /** The fields of a session as this library stores them, of those that Redis has. */
+  /** As this library stores them, of those that Redis has. */
   protected readFields(data: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
     return data;
   }

@@ -1,29 +1,26 @@
 /**
- * Asks whether a session has ended, and records its end if that has not happened yet. If the session is alive, resolves
- * to the milliseconds after which to ask again. If no further question is needed, resolves to undefined. Rejects within
- * five seconds if Redis does not reply: ask again some seconds later. You may ask about any text.
+ * Asks whether a session has ended, and records its end if that has not happened yet. Resolves to the milliseconds
+ * after which to ask again, or to undefined when that is not needed. Rejects within five seconds if Redis does not
+ * reply: ask again some seconds later. You may ask about any text.
  */
 export type AskAboutSession = (id: string) => Promise<number | undefined>;
 
 /**
- * A clock outside of Redis that decides when to ask about a session. It gives hints and stores nothing: only Redis
- * knows whether a session is alive, and the cleanup job finds every end that no timer asked about. So a timer may ask
- * early, late, twice or never. No request waits for a timer or fails because of it.
- *
- * `id` is the id of the session in Redis. By default it is a hash, with which nobody can open the session.
+ * A clock outside of Redis that decides when to ask about a session. It only gives hints: Redis knows whether a session
+ * is alive, and the cleanup job finds every end that no timer asked about. So a timer may ask early, late, twice or
+ * never, and no request waits for it or fails because of it. `id`: of the session in Redis; by default it is a hash.
  */
 export interface SessionTimer {
   /**
-   * Starts to ask as soon as the timer's server is reachable. Do not wait for the server: after the command timeout,
-   * the application starts anyway. It is called before all other methods, and another application may call it again
-   * after `stop()`. Throw only errors that a person has to fix, because an outage ends by itself.
+   * Starts to ask as soon as the timer's server is reachable. Do not wait for that: after the command timeout, the
+   * application starts anyway. It is called first, and again by another application after `stop()`. Throw only errors
+   * that a person has to fix, because an outage ends by itself.
    */
   start(ask: AskAboutSession): void | Promise<void>;
 
   /**
-   * Arranges that one instance of the application asks about a session after `delay` milliseconds, which is at most a
-   * day. Resolves when the timer's server has recorded it. Rejects soon if that fails. The call is not repeated. If the
-   * session is already scheduled, the timer may keep that schedule.
+   * Lets one instance of the application ask about a session after `delay` milliseconds, at most a day. Resolves when
+   * the timer's server has recorded it, or rejects soon: the call is not repeated. An earlier schedule may stay.
    */
   schedule(id: string, delay: number): Promise<void>;
 
@@ -34,14 +31,9 @@ export interface SessionTimer {
   stop(): Promise<void>;
 }
 
-const TIMER_METHODS = ['start', 'schedule', 'cancel', 'stop'] as const;
-
-export function isSessionTimer(value: unknown): value is SessionTimer {
-  return missingTimerMethods(value).length === 0;
-}
-
 /** The methods that a timer must have and a value lacks, written as calls. */
 export function missingTimerMethods(value: unknown): string[] {
   const methods = Object(value) as Record<string, unknown>;
-  return TIMER_METHODS.filter((name) => typeof methods[name] !== 'function').map((name) => `${name}()`);
+  const names = ['start', 'schedule', 'cancel', 'stop'];
+  return names.filter((name) => typeof methods[name] !== 'function').map((name) => `${name}()`);
 }

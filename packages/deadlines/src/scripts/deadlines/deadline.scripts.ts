@@ -24,15 +24,14 @@ export interface DeadlineToWrite extends Omit<NewDeadline, 'text'> {
   readonly member: string;
   /** `text`: undefined without data. `dataKey`: the wrapped key with which it is encrypted; undefined: it is not. */
   readonly data: { readonly text: string | undefined; readonly dataKey: string | undefined };
-  /** When it was scheduled, in epoch milliseconds, for one that moves; undefined: now. */
+  /** Epoch milliseconds, for one that moves; undefined: now. */
   readonly scheduledAt?: number | undefined;
 }
 
-/** Where a deadline stands among those that wait. */
+/** Where a deadline waits. `time`: epoch milliseconds. */
 export interface DeadlinePlace {
   readonly keys: DeadlineKeys;
   readonly member: string;
-  /** Epoch milliseconds. */
   readonly time: number;
 }
 
@@ -43,19 +42,14 @@ export interface PlacesPage {
   readonly limit: number;
 }
 
-/** How deadlines fire. */
+/** How deadlines fire: the arguments of fire-deadlines.lua. */
 export interface FiringRules {
-  /** Deadlines per call of a script. */
   readonly batchSize: number;
-  /** As many events as may wait for their groups. */
   readonly maxLength: number;
-  /** Milliseconds for which it is known that a deadline has fired. */
   readonly knownFor: number;
-  /** Most bytes of the dead letters of a partition. */
   readonly maxDeadLetterSize: number;
 }
 
-/** Why a deadline is not fired that was noted as due. */
 type FiringFailure = 'corrupt' | 'already';
 
 /** What a call has fired. `isFull`: too many events wait for their groups, so it fires nothing. */
@@ -75,7 +69,7 @@ const SOURCES = loadScripts({ ...EVENT_SOURCES, ...LUA_SOURCES }, 'deadlines', {
   lookAtDeadlines: 'look-at-deadlines',
 });
 
-/** The scripts for deadlines. Each is one typed function, and each call is for one partition. */
+/** The scripts for deadlines. Each call is for one partition. */
 export class DeadlineScripts {
   readonly #scripts: ScriptsByName<keyof typeof SOURCES>;
 
@@ -119,15 +113,11 @@ export class DeadlineScripts {
     return (await this.#scripts.cancelDeadline(2, keys.due(name), keys.deadline(member), member)) as CancelOutcome;
   }
 
-  /** The next ones of a partition, in the order of their times. */
   async list(keys: DeadlineKeys, name: string, { before, after, limit }: PlacesPage): Promise<DeadlinePlace[]> {
     const args = [before ?? '', after?.time ?? '', after?.member ?? '', limit];
     const reply = (await this.#scripts.listDeadlines(1, keys.due(name), args)) as string[];
-    return Array.from({ length: reply.length / 2 }, (_, i) => ({
-      keys,
-      member: reply[2 * i]!,
-      time: Number(reply[2 * i + 1]),
-    }));
+    const place = (i: number) => ({ keys, member: reply[2 * i]!, time: Number(reply[2 * i + 1]) });
+    return Array.from({ length: reply.length / 2 }, (_, i) => place(i));
   }
 
   /** Reads how many deadlines of a partition wait, by their names. */
@@ -140,9 +130,8 @@ export class DeadlineScripts {
   }
 
   async fire(keys: DeadlineKeys, rules: FiringRules): Promise<FiredDeadlines> {
-    const { batchSize, maxLength, knownFor, maxDeadLetterSize } = rules;
     const all = [keys.names, keys.events, keys.deadLetters, keys.deadlines];
-    const args = [keys.prefix, batchSize, maxLength, knownFor, maxDeadLetterSize];
+    const args = [keys.prefix, rules.batchSize, rules.maxLength, rules.knownFor, rules.maxDeadLetterSize];
     const reply = await this.#scripts.fireDeadlines(all.length, all, args);
     type FireReply = [now: number, next: number | '', isFull: 0 | 1, ...entries: (string | number)[]];
     const [now, next, isFull, ...entries] = reply as FireReply;

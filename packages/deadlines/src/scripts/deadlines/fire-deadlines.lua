@@ -1,14 +1,12 @@
 #!lua flags=allow-oom
 --[[
-  fire-deadlines: records an event for each deadline whose time has come, with its data, and lets it wait no longer. Every name
-  that is due gets the same share of a call. A name that nobody handles goes on waiting, and so does everything while too many
-  events wait for their groups. The oldest of those that wait for none make room.
+  fire-deadlines: records an event for each deadline whose time has come, with its data. Every name that is due gets the same
+  share of a call. A name that nobody handles goes on waiting, and so does everything while too many events wait for their
+  groups. The oldest of those that wait for none make room.
 
-  KEYS[1] sorted set of the names
-  KEYS[2] events stream
-  KEYS[3] dead letters
-  KEYS[4] what the keys of deadlines begin with; no such key is there. So while a slot moves to another node, Redis lets the call
-          wait: it would refuse to create a key again that is removed here
+  KEYS[1] sorted set of the names, KEYS[2] events stream, KEYS[3] dead letters
+  KEYS[4] what the keys of deadlines begin with; no such key is there, so Redis lets the call wait while a slot moves: it would
+          refuse to create a key again that is removed here
   ARGV[1] prefix of the partition's keys
   ARGV[2] how many deadlines at most
   ARGV[3] as many events as may wait
@@ -34,7 +32,7 @@ local function note_outcome(member, time, outcome)
   for _, each in ipairs({ member, time, outcome }) do reply[#reply + 1] = each end
 end
 
--- It says which groups want it: for them it stays until they have handled it, whatever they want by then.
+-- For the groups that want it now, it stays until they have handled it.
 local function record_event(name, fields)
   local entry = { 'type', 'deadline', 'name', name, 'at', digits(now), 'id', fields[1], 'key', fields[2], 'due', fields[3] }
   local optional = { 'traceparent', 'value', 'dataKey' }

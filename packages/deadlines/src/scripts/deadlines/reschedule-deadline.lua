@@ -2,14 +2,8 @@
 --[[
   reschedule-deadline: gives a waiting deadline another time. Its id and its data stay.
 
-  KEYS[1] sorted set of what waits of the name
-  KEYS[2] sorted set of the names
-  KEYS[3] events stream
-  KEYS[4] hash of the deadline
-  ARGV[1] name
-  ARGV[2] member of the deadline in the sorted set
-  ARGV[3] 'in' or 'at'
-  ARGV[4] that many ms
+  KEYS[1] sorted set of what waits of the name, KEYS[2] of the names, KEYS[3] events stream, KEYS[4] hash of the deadline
+  ARGV[1] name, ARGV[2] member of the deadline in the sorted set, ARGV[3] 'in' or 'at', ARGV[4] that many ms
 
   Returns
     {'moved', ms}  it waits, and is due in so many ms

@@ -2,9 +2,7 @@
 --[[
   schedule-deadlines: schedules deadlines of one name. Each says what happens to one that waits under the same key.
 
-  KEYS[1] sorted set of what waits of the name
-  KEYS[2] sorted set of the names
-  KEYS[3] events stream
+  KEYS[1] sorted set of what waits of the name, KEYS[2] of the names, KEYS[3] events stream
   KEYS[4..] hash of each deadline, all different
   ARGV[1] name
   ARGV[2] at most how many of the name may wait

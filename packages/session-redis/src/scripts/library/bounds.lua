@@ -1,5 +1,4 @@
--- The bounds of a session: the number of its attributes, and their bytes. `exceededBound()` of session-core states what
--- counts and what is refused.
+-- The bounds of a session: see `exceededBound()` of session-core.
 
 -- The attributes that do not count: those of attribute-names.ts in session-core.
 local OWN = { ['sessionAttr:nest-session.principal'] = true, ['sessionAttr:nest-session.rememberMe'] = true,
@@ -23,8 +22,8 @@ local function sum_of(bytes)
   return count, size
 end
 
--- The bytes of the attributes of a session after a change. The second result is the reply to a change after which it
--- would hold more than a bound allows, and more than before; nil when it may be made.
+-- The bytes of the attributes of a session after a change; and the reply to one after which it would hold more than a bound
+-- allows, and more than before.
 local function counted_size(key, change)
   local bytes, found, set = {}, redis.call('HGETALL', key), change.set
   for i = 1, #found, 2 do bytes[found[i]] = bytes_in(found[i], found[i + 1]) end

@@ -1,5 +1,3 @@
--- The buckets in which the sweeper finds sessions that have ended.
-
 -- The minute of the bucket for an end. Rounded up as in Spring Session: an end on a full minute belongs to the next
 -- one. When a stray key stands in the way, it is the nearest earlier one: a member may be early, never late.
 local function bucket_for(prefix, ends_at)

@@ -7,8 +7,7 @@
 --   a field that must have the expected text, and the SHA-1 of that, in hex; empty: there must be no such field.
 --     Without a condition both are empty
 --   most attributes and most bytes of the session; empty: any
---   limit of the sessions of the principal: '<number> end-oldest', '<number> refuse', or 'until <epoch ms> <name>' when
---     there is room for a session of this principal until then; empty: none
+--   limit of the sessions of the principal: see library/limit-argument; empty: none
 --   how many there are of each of the following lists
 --   who signs in, for the event: fields of the session as JSON; empty: nobody does
 --   how long ago the request began that makes the session one of a principal, in ms; empty: no matter when

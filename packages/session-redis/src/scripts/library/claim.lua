@@ -1,10 +1,8 @@
 -- include: keys, bury, signal, place, join, digits, wanted, keep-ended, index, session-timeouts
--- Claims of sessions that have expired. `claims` is the state of a script: the `partition`; where the members were
--- found, in the bucket of the `minute`, in the sorted set (`is_set`), or nowhere, because a key event named them;
--- `now`, and `at` as a text; the `ending` of the sessions; `dead`, the dead letters, which may have `most_bytes`.
--- What leaves, leaves together at the end: should the call fail before, the next one finds that it has nothing else to
--- do. By bucket, the members of sessions whose end is recorded; those in the sorted set; and the session hashes whose
--- data nobody wants, which until then tell that the end is recorded.
+-- Claims of sessions that have expired. `claims` is the state of a script: where the members were found, in the bucket of
+-- the `minute`, in the sorted set (`is_set`), or nowhere, because a key event named them; `dead`, the dead letters, which
+-- may have `most_bytes`. What is `leaving` by bucket, `leaving_set` and `unwanted` leaves together at the end: should the
+-- call fail before, the session hashes tell the next one that the ends are recorded.
 local function begin_claims(partition, place, now, retention, dead, most_bytes)
   read_typed('zset', 'ZCARD', partition.bucket_list)
   read_typed('stream', 'XLEN', partition.events)
@@ -85,7 +83,6 @@ local function delay_of(claims, last_access, interval, absolute_expiry)
   return ends_at and math.max(0, claims.now - ends_at)
 end
 
--- Records the end of a session, whose member leaves where it stands. Returns the outcome.
 local function claim_end(claims, session, is_present)
   local member, outcome, entries, problem = 'expires:' .. session.id, session.delay or 'claimed', {}, nil
   if session.index then entries, problem = recorded_entries(claims.partition.prefix, session.index) end
@@ -105,7 +102,7 @@ local function claim_end(claims, session, is_present)
   return outcome
 end
 
--- Claims the session of a member, expires:<id>. Returns the outcome, as claim-expired does.
+-- Claims the session of a member. Returns the outcome, as claim-expired does.
 local function claim(claims, member, key, shadow, is_present)
   local id = string.sub(member, 9)
   if id == '' or string.sub(member, 1, 8) ~= 'expires:' then
@@ -123,8 +120,7 @@ local function claim(claims, member, key, shadow, is_present)
   end
   if not has_data then
     if text then redis.call('DEL', shadow) end
-    -- Only the member tells that there was a session, so the call that removes the member reports the end. Another call
-    -- may have claimed the session already, or changed its id.
+    -- Only the member tells that there was a session, so the call that removes it reports the end.
     if not remove_member(claims, member, is_present) then return 'already' end
     record_claim(claims, id, 'dataLost', 1)
     return 'claimed'
@@ -139,7 +135,6 @@ local function claim(claims, member, key, shadow, is_present)
   return claim_end(claims, session, is_present)
 end
 
--- Lets everything leave that was claimed.
 local function finish_claims(claims)
   local partition, buckets = claims.partition, claims.partition.prefix .. 'expirations:'
   if claims.has_recorded then signal(partition.events, 'events') end

@@ -1,6 +1,5 @@
 -- include: keys, end
--- Ends the session with an id, as end_session() does. Returns whether there was a live one; not one that is over. The
--- second result is the error of a stray key.
+-- Ends the session with an id. Returns whether there was a live one; and the error of a stray key.
 local function end_by_id(partition, id, ending)
   local key, shadow = partition.prefix .. 'sessions:' .. id, partition.prefix .. 'sessions:expires:' .. id
   local text, fields = read('GET', shadow), read('HMGET', key, 'lastAccessedTime', 'bucket', 'index')

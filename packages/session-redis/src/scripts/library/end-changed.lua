@@ -1,6 +1,5 @@
 -- include: end, write-change
--- Ends a session whose time is over by a change, with what that writes. Without anybody who wants the event, nothing is
--- left to write to.
+-- Ends a session whose time is over by a change. Where nobody wants the event, nothing is left to write to.
 local function end_changed(partition, session, change, retention, now)
   local ending = { how = 'expired', at = now, retention = retention }
   if change.interval == 0 then ending.how, ending.cause = 'deleted', 'invalidated' end

@@ -1,7 +1,6 @@
 -- include: record, wanted, keep-ended
--- Ends a live session: nothing finds it any more. `ending`: `how`, as 'deleted' or 'expired'; the `cause` of a
--- deletion, a SessionDeletedReason of session-core; `at`, the time; `retention` of the data in ms; and whether the
--- event `is_wanted`, which is asked with the first session of a script. The event is the first write.
+-- Ends a live session: nothing finds it any more. `ending`: `how`, as 'deleted' or 'expired'; the `cause` of a deletion;
+-- the time `at`; the `retention` of the data in ms; and whether the event `is_wanted`. The event is the first write.
 local function end_session(partition, session, ending)
   local prefix, id, entries, size, score = partition.prefix, session.id, {}, 0, nil
   if ending.is_wanted == nil then ending.is_wanted = is_wanted(partition.events, ending.how) end

@@ -1,9 +1,7 @@
 -- include: kept-attributes
--- What a change may still do that was made for an id which the session no longer has: see `SessionChange` of
--- session-core.
+-- What a change for a former id may still do: see `SessionChange` of session-core.
 
--- Leaves out of a forwarded change the attributes that a sign-in on the way did not keep: it neither sets nor removes
--- nor compares them. `seals`: the rules of the sign-ins.
+-- Leaves out the attributes that a sign-in on the way did not keep. `seals`: the rules of the sign-ins.
 local function leave_out_sealed(change, seals)
   for _, seal in ipairs(seals) do
     local keeps, set, removed = keeps_by(seal), {}, {}
@@ -21,8 +19,7 @@ local function leave_out_sealed(change, seals)
   end
 end
 
--- Leaves out of a forwarded change all that belongs to who has signed in since then. Returns the reply to a change that
--- may not be forwarded; nil when it may. `seals`: those of the session; nil: none.
+-- Leaves out all that belongs to who has signed in since then. Returns the reply to a change that may not be forwarded.
 local function restrict_forwarded(change, seals)
   if change.indexes[1] or change.timeout or (change.interval or 0) ~= 0 then return { 'gone' } end
   change.signs_out = false

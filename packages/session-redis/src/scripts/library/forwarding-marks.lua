@@ -1,7 +1,6 @@
 -- include: keys
--- Forwarding marks: see SessionChange of session-core. A mark that leads on has the later id, and after a sign-in also
--- the rule which attributes that keeps. One that leads nowhere has a word and a colon before the id: see
--- library/mark-of-rotation.
+-- Forwarding marks: see SessionChange of session-core. One that leads on has the later id, and after a sign-in also the
+-- rule which attributes that keeps. One that leads nowhere has a word and a colon before the id.
 
 -- The word of a mark that leads nowhere; nil for one that leads on.
 local function word_of(mark) return string.match(mark, '^(%a+):') end
@@ -9,9 +8,8 @@ local function word_of(mark) return string.match(mark, '^(%a+):') end
 -- The id that a rotation has given, whether or not its mark leads there.
 local function target_of(mark) return string.match(mark, '^%a+:(%S+)') or string.match(mark, '^%S*') end
 
--- Leads along the forwarding marks of an id to the live session: its id, its keys, and the rules of the sign-ins on the
--- way; nil when there is none, and then the word of the mark that leads nowhere, if there was one. `text`: the reply for
--- the shadow key of the id.
+-- Leads along the marks of an id to the live session: its id, its keys, and the rules of the sign-ins on the way; or nil,
+-- and the word of a mark that leads nowhere. `text`: the reply for the shadow key of the id.
 local function follow_marks(prefix, id, key, shadow, text)
   local seals = {}
   -- A chain of marks is short, because they do not live long. The limit stops a planted circle.

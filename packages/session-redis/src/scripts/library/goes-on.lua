@@ -1,6 +1,6 @@
 -- include: forwarding-marks
--- Whether the session of a mark goes on, and its client has, or gets, another token. A request that has still the
--- former one must not replace that. Not where nobody is signed in any more, and nobody has signed in since.
+-- Whether the session of a mark goes on, so that a request with the former token must not replace the one that its client
+-- has, or gets. Not where nobody is signed in any more, and nobody has signed in since.
 local function goes_on(prefix, mark)
   for _ = 1, 15 do
     if not mark then return false end

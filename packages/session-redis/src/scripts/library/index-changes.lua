@@ -1,8 +1,7 @@
 -- include: index, revoked
--- The entries of a session in its indexes, those `before` a change and those `after` it, and the field for the latter;
--- who its principal `was` before and `is` after, by the value in the index, nil for nobody.
--- Where the change lists it under a principal, its limit makes room; `retention`: of the data of the sessions that end
--- for it. The second result is the reply to a change that may not list it there, or for which there is no room yet.
+-- The index entries of a session `before` a change and `after` it, and the field for the latter; who its principal `was`
+-- before and `is` after, by the value in the index, nil for nobody. The limit of a principal makes room. The second result
+-- is the reply to a change that may not list the session there, or for which there is no room yet.
 local function index_changes(partition, session, change, retention, now)
   local before = session.index and recorded_entries(partition.prefix, session.index) or {}
   local after, changed, limit = new_entries(partition.prefix, change.indexes), {}, change.limit

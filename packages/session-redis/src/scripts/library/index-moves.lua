@@ -1,6 +1,5 @@
 -- include: write-change, index-score
--- Moves a session to its index entries after a change, where it has the id `new_id`, and adds to the change the field
--- for them.
+-- Moves a session, with the id `new_id`, to its index entries after a change, and adds the field for them to the change.
 local function move_entries(session, new_id, entries, change, now)
   for _, entry in ipairs(entries.after) do
     -- A rotation keeps the score.

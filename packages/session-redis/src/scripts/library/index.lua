@@ -1,16 +1,13 @@
 -- include: keys
--- The index entries of a session: a list of {name, value, set}, with the key of the index, a sorted set of ids. The
--- score is the time of the sign-in, or of the creation when there was none; a rotation keeps it.
-
--- An entry; the second result is the error for a stray key in the place of the index, nil when there is none.
+-- An index entry of a session, with the key of the index, a sorted set of ids by the time of the sign-in or the creation;
+-- and the error for a stray key in its place.
 local function index_entry(prefix, name, value)
   local set = prefix .. 'index:' .. name .. ':' .. value
   return { name = name, value = value, set = set }, read('ZCARD', set) == nil and wrong_type('zset', set, value) or nil
 end
 
--- The entries in the field `index` of a session hash; none without the field. A field that somebody else wrote must not
--- prevent the end of the session. A stray key in the place of an index is left out, and its error is the second result:
--- it prevents neither a renewal nor the end.
+-- The entries in the field `index` of a session hash. A field that somebody else wrote must not prevent the end of the
+-- session, nor a stray key in the place of an index: it is left out, and its error is the second result.
 local function recorded_entries(prefix, field)
   local entries, problem = {}, nil
   local readable, decoded = pcall(cjson.decode, field)
@@ -23,7 +20,6 @@ local function recorded_entries(prefix, field)
   return entries, problem
 end
 
--- The entries of a list of names and values in turn; none for an empty value.
 local function new_entries(prefix, list)
   local entries = {}
   for i = 1, #list, 2 do
@@ -39,7 +35,6 @@ end
 -- The name of the index of principals: PRINCIPAL_NAME_INDEX_NAME of session-core.
 local PRINCIPAL = 'principal'
 
--- The entry in that index; nil when there is none.
 local function principal_in(entries)
   for _, entry in ipairs(entries) do
     if entry.name == PRINCIPAL then return entry end

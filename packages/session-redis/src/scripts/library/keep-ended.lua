@@ -1,8 +1,6 @@
--- Writes the end into the session hash: `ending.how` it ended. Its data is kept for `ending.retention` ms for the
--- handlers of the event, longer for a retry, and goes together with the event: see library/event-data. The fields
--- `bucket` and `index` stay, and mean nothing.
--- Where nobody wants the event, nothing is kept: the hash goes at once, or, when a caller lists the `unwanted` ones,
--- with them.
+-- Writes the end into the session hash. Its data is kept for `ending.retention` ms for the handlers of the event, and
+-- goes together with that: see library/event-data. Where nobody wants the event, the hash goes at once, or, when a caller
+-- lists the `unwanted` ones, with them.
 local function keep_ended(key, ending, unwanted)
   if not ending.is_wanted and not unwanted then return redis.call('UNLINK', key) end
   redis.call('HSET', key, 'ended', ending.how)

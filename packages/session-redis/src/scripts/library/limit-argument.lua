@@ -1,5 +1,5 @@
--- The limit of the sessions of a principal, out of the text of an argument: '<number> end-oldest', '<number> refuse',
--- or 'until <epoch ms> <name>' when there is room for a session of this principal until then; nil when that is empty.
+-- The limit of the sessions of a principal: '<number> end-oldest', '<number> refuse', or 'until <epoch ms> <name>' when
+-- there is room for a session of this principal until then; nil for an empty text.
 local function limit_in(text)
   local most, way = string.match(text, '^(%d+) (.+)$')
   if most then return { most = tonumber(most), refuses = way == 'refuse' } end

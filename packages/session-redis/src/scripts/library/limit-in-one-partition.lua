@@ -2,8 +2,8 @@
 -- The limit of the sessions of a principal that are all in one partition: the rule of `SessionLimit` in session-core.
 -- limits/limit-across-partitions.ts has it for several.
 
--- How many sessions of an index have to be looked at, from the latest sign-in on, to find `most` that are live, besides
--- the session `own`; and how many are found.
+-- How many sessions of an index have to be looked at, the latest sign-in first, to find `most` live ones besides the
+-- session `own`; and how many are found.
 local function look_for_live(prefix, index, own, most)
   local epoch, size, live, looked = epoch_at(prefix .. 'epoch'), redis.call('ZCARD', index), 0, 0
   while live < most and looked < size do

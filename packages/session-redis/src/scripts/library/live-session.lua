@@ -1,8 +1,6 @@
--- The live session of `id`, whose session hash is at `key` and whose shadow key is at `shadow`, or the later session to
--- which its forwarding marks lead. Returns the fields of its hash (these four, and those that the script names), its
--- id, its two keys, and the rules of the sign-ins on the way (`seals`); nil when there is none, and then the word of the
--- mark that leads nowhere, if there was one. What it returns is no table, and what is included for most calls is little:
--- every save and every touch pays for it.
+-- The live session of `id`, or the later one to which its forwarding marks lead: the fields of its hash (these four, and
+-- those that the script names), its id, its two keys, and the rules of the sign-ins on the way (`seals`); or nil, and the
+-- word of a mark that leads nowhere. No table, and few includes: every save and every touch pays for them.
 local function live_session(prefix, id, key, shadow, ...)
   local seals, text = nil, redis.pcall('GET', shadow)
   if text ~= '' then

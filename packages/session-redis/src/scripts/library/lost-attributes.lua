@@ -1,6 +1,5 @@
 -- include: kept-attributes
--- The fields of the attributes that a session loses: all when it is cleared, those that a sign-in does not keep, and
--- none by any other change.
+-- The attributes that a session loses: all when it is cleared, those that a sign-in does not keep, else none.
 local function lost_attributes(key, change)
   if not change.clears and not change.sign_in then return {} end
   local lost, keeps = {}, not change.clears and keeps_by(change.sign_in)

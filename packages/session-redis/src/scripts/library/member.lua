@@ -1,9 +1,7 @@
--- The member of a session: it stands in the bucket of a minute, or else in the sorted set of ends.
-
--- Looks where it really stands; a record that is trusted never repairs a lost member. Returns whether it belongs
--- elsewhere when the session ends then, whether it is in the recorded `bucket`, and its time in the sorted set. It may
--- be early, never late: it moves only when the end comes before it, or when the minute of the bucket has passed without
--- a sweep.
+-- Where the member of a session really stands, in the bucket of a minute or in the sorted set: a record that is trusted
+-- never repairs a lost member. Returns whether it belongs elsewhere when the session ends then, whether it is in the
+-- recorded `bucket`, and its time in the sorted set. It may be early, never late: it moves when the end comes before it, or
+-- the minute of the bucket has passed without a sweep.
 local function is_misplaced(prefix, id, bucket, ends_at, now)
   local minute = tonumber(bucket)
   local reply = minute and redis.pcall('SISMEMBER', prefix .. 'expirations:' .. bucket, 'expires:' .. id)

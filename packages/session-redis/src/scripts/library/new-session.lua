@@ -1,10 +1,8 @@
 -- include: session-timeouts, place, join, wanted
--- A new session. `new` has its `id`, `key` and `shadow`; its `interval` and `timeout` in s, the latter negative for
--- none; its `indexes` and `set`, names and values or fields and texts in turn; `who` signs in, if anybody does, as the
--- event has it; and `most`, after how many ms it ends at the latest until it is renewed.
+-- A new session. `new` has its `id`, `key` and `shadow`; `interval` and `timeout` in s, negative for none; `indexes` and
+-- `set`, names and values or fields and texts in turn; `who` signs in; and `most`, after how many ms it ends until renewed.
 
--- Adds to a new session what it begins with: its times, the `place` for its end, its index `entries`. This reads each
--- key that store_session() writes.
+-- Adds its times, the `place` for its end and its index `entries`. This reads each key that store_session() writes.
 local function begin_session(partition, new, now)
   if new.timeout >= 0 then new.absolute_expiry = now + new.timeout * 1000 end
   new.ends_at = end_after(now, new.interval, new.absolute_expiry)
@@ -29,7 +27,6 @@ local function fields_of(new, now)
   return list
 end
 
--- Stores the session, and records its `created` event, and that somebody has signed in, unless nobody wants it.
 local function store_session(partition, new, grace, now)
   local is_heard, signs_in = is_wanted(partition.events, 'created'), new.who and is_wanted(partition.events, 'signed-in')
   if is_heard or signs_in then

@@ -1,6 +1,5 @@
 -- include: bucket-for-end
--- The place for the member of a session that ends then: the sorted set. When a stray key has taken its place, it is a
--- `bucket`, with whether that `is_new`.
+-- The place for the member of a session that ends then: the sorted set, or a `bucket` when a stray key is in its place.
 local function place_for(partition, ends_at)
   local size = redis.pcall('ZCARD', partition.prefix .. 'ends')
   if type(size) == 'number' then return { ends_at = ends_at } end

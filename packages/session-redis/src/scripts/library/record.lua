@@ -1,6 +1,5 @@
 -- include: signal
--- Records an event of a session, with the trace that caused it and with more fields. As the first write of a script it
--- needs no read before: it fails when the events stream is a stray key.
+-- Records an event of a session, with more fields. As the first write of a script it fails when the stream is a stray key.
 local function record(partition, kind, id, at, ...)
   local events, trace = partition.events, partition.trace
   local recorded = trace and redis.pcall('XADD', events, '*', 'type', kind, 'session', id, 'at', at, 'traceparent', trace, ...)

@@ -1,6 +1,5 @@
 -- include: set-end
--- Lets a session end then, nil for never, and moves its member if it has to. `bucket` is what its hash says. Most members
--- stand in that bucket, and stay there.
+-- Lets a session end then, nil for never, and moves its member if it has to: most stand in the `bucket` of the hash, and stay.
 local function renew(prefix, bucket_list, events, id, key, shadow, bucket, ends_at, now, grace)
   local minute = ends_at and tonumber(bucket)
   local stays = minute and minute > now and minute <= ends_at + 60000

@@ -1,9 +1,7 @@
--- The estimate that spares most changes the count of library/bounds. The session hash has it in `size`, once a change
--- with bounds has counted: the most bytes that its attributes may have, because what is replaced and removed still
--- counts.
+-- The estimate that spares most changes the count of library/bounds: the most bytes that the attributes may have, because
+-- what is replaced and removed still counts. The session hash has it in `size`, once a change with bounds has counted.
 
--- That estimate after a change; nil when nobody has counted yet. The second result is the reply to a change that does
--- not fit; nil when it may be made. The attributes themselves are counted when there seems to be no room.
+-- That estimate after a change, nil when nobody has counted yet; and the reply to a change that does not fit.
 local function size_after(key, size, change)
   local set, most = change.set, change.max_size
   for i = 1, size and #set or 0 do size = size + #set[i] end

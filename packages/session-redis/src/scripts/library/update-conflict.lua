@@ -1,9 +1,5 @@
--- Whether the update of an attribute is in conflict with another one: it expects the text that the attribute has. A
--- change that only sets attributes expects none: of concurrent ones, the last one to write an attribute wins.
-
--- The reply to a change whose condition the session does not meet; nil when it does. Also where the text equals the new
--- one: another request may have counted from 1 to 2 as well. `absent`: the text of a field that is no attribute, nil
--- for none.
+-- The reply to a change that expects another text than the attribute has; nil when it has that. Also where the text equals
+-- the new one: another request may have counted from 1 to 2 as well. `absent`: the text of a field that is no attribute.
 local function conflict_with(key, change, is_forwarded, absent)
   local current = redis.call('HGET', key, change.expected_field)
   if (current and current ~= absent and redis.sha1hex(current) or '') == change.expected_hash then return nil end

@@ -1,5 +1,4 @@
--- Whether anybody wants the events of a kind. If nobody wants that of an end, the session's data goes at once. A stray
--- key in the place of the wishes says nothing, so the data is kept.
+-- Whether anybody wants the events of a kind. A stray key in the place of the wishes says nothing, so the data is kept.
 local function is_wanted(events, kind)
   local wishes = redis.pcall('HVALS', events .. ':wanted')
   if not wishes[1] or string.find(table.concat(wishes, ' '), kind, 1, true) then return true end

@@ -1,7 +1,6 @@
 -- include: live-session
--- A live session with all that a change of its times, its indexes or its id depends on; nil when there is none, and then
--- the second result is what live_session() says of that.
--- `bucket` is what its hash says, and is_misplaced() finds out whether it is true.
+-- A live session with all that a change of its times, its indexes or its id depends on; or nil, and what live_session()
+-- says of that. `bucket` is what its hash says, and is_misplaced() finds out whether it is true.
 local function whole_session(prefix, id, key, shadow)
   local fields, id, key, shadow, seals =
     live_session(prefix, id, key, shadow, 'index', 'creationTime', 'authenticatedAt', 'dataKey', 'size')

@@ -20,8 +20,7 @@
 
   Returns
     {'unknown'}  there is no ledger, or none that has all sessions
-    {'busy'}     no place was taken, because other requests are about to store as many sessions as there may be, or this very
-                 one
+    {'busy'}     no place was taken: other requests are about to store as many sessions as there may be, or this very one
     {'refused', others}  no place was taken
     {'room', latest, known, ending, others}  the session may be stored until then, in epoch ms, once the sessions of `ending`
       have ended. `known`: 1 when the ledger had this id before
@@ -33,8 +32,8 @@ local key, id, replaced, most, refuses = KEYS[1], ARGV[1], ARGV[2], tonumber(ARG
 local duration, kept_for, may_make, since, first_session = ARGV[5], ARGV[6], ARGV[7] == '1', tonumber(ARGV[8]), 10 + 2 * ARGV[9]
 local over, sessions = part_of(ARGV, 10, first_session - 1), part_of(ARGV, first_session, #ARGV)
 
--- For how many ms a request that finds it busy keeps its turn until it asks again; what no sign-in takes longer than; and
--- the field, like no id, that says since when the ledger has all sessions.
+-- For how many ms a request that finds it busy keeps its turn; what no sign-in takes longer than; and the field, like no
+-- id, that says since when the ledger has all sessions.
 local WAITING, LONGEST_STORING, MADE_AT = 250, 3600000, '@'
 local function is_known()
   return redis.call('EXISTS', key) == 1 and tonumber(redis.call('HGET', key, MADE_AT) or 0) >= since
@@ -71,9 +70,9 @@ local function remove_over()
   end
 end
 
--- The places that may end for this session, the first one first (`pool`); how many others are about to be stored (`open`);
--- and how many others have waited for longer (`earlier`). `is_held`: another request is about to store this session, or to
--- end it. `is_crowded`: several places end for one of the others, so until they have ended, it stands for all of them.
+-- The places that may end for this session, the first one first (`pool`); how many others are about to be stored (`open`),
+-- and have waited for longer (`earlier`). `is_held`: another request is about to store or to end this session.
+-- `is_crowded`: several places end for one of the others, which stands for all of them until they have ended.
 local function look_at(own, before, turn)
   local seen, takes = { pool = {}, open = 0, earlier = 0, newest = 0 }, {}
   seen.is_held = own and is_taken(own) or before and is_taken(before)

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 --[[
   settle-place: ends what reserve-place has begun. A session that was stored keeps its place, and what has ended for it gives
-  its place up. The place of a session that was not stored is given up, and nothing ends for it.
+  its place up. A session that was not stored gives up its own, and nothing ends for it.
 
   KEYS[1] ledger of the principal
   ARGV[1] id that the session has, or was to have

@@ -1,29 +1,21 @@
 #!lua
 --[[
-  change-session: writes the changes of a live session that keeps its id: attributes as save-attributes does, and timeouts,
-  indexes, a sign-out, the data key. Either all of it happens or nothing. A session whose new times are already over ends.
-  Follows forwarding marks, but for those that lead nowhere. `SessionChange` of session-core states what a save may do after
-  a rotation.
+  change-session: writes all changes of a live session that keeps its id, or none: attributes as save-attributes does, and
+  timeouts, indexes, a sign-out, the data key. A session whose new times are already over ends. Follows forwarding marks:
+  `SessionChange` of session-core states what a save may do after a rotation.
 
-  KEYS[1] bucket list
-  KEYS[2] events stream
-  KEYS[3] session hash
-  KEYS[4] shadow key
-  KEYS[5..] for a change of indexes: forwarding mark of the id. It or the session hash is missing. So while a slot moves to another
-          node, Redis lets the call wait: it would refuse to create an index again that this call has emptied
-  ARGV[1] prefix of the partition's keys
-  ARGV[2] the trace that causes the change, as a W3C traceparent; empty: none
-  ARGV[3] id
-  ARGV[4] grace in ms
+  KEYS[1] bucket list, KEYS[2] events stream, KEYS[3] session hash, KEYS[4] shadow key
+  KEYS[5..] for a change of indexes: forwarding mark of the id. It or the session hash is missing, so Redis lets the call wait
+          while a slot moves: it would refuse to create an index again that this call has emptied
+  ARGV[1] prefix of the partition's keys, ARGV[2] the trace that causes the change, empty: none, ARGV[3] id, ARGV[4] grace in ms
   ARGV[5] how long the session hash is kept after the end, in ms
   ARGV[6..] the change: see library/change
 
   Returns
     {'saved'}
     {'forwarded'}       saved, under a later id than the given one, but for the attributes that a sign-in did not keep
-    {'gone', word}      there is no live session; `word`: that of the forwarding mark that leads nowhere, missing without
-                        one. Or the save is forwarded, and changes more than attributes or its condition is false: a request
-                        that was open during a rotation must change or read no more
+    {'gone', word}      there is no live session; `word`: of a forwarding mark that leads nowhere. Or the save is forwarded,
+                        and changes more than attributes or its condition is false: the request must change or read no more
     {'resealed', id, text}  the session has another data key than this save brings: `text`, wrapped for `id`. Without
                         `text`: it has none, and this save brings none for that id
     {'conflict', text}  the condition is false; `text` is what the attribute has now, missing without the attribute

@@ -1,12 +1,9 @@
 #!lua flags=allow-oom
 --[[
-  claim-due: takes the sessions out of the sorted set whose time has come, the earliest first, and claims those that have
-  expired, as claim-expired does. A session that is still alive moves to where its end belongs. What one call takes no other
-  one meets, and what a call that fails has not claimed is still there.
+  claim-due: takes the sessions out of the sorted set whose time has come, the earliest first, and claims them as
+  claim-expired does. What one call takes no other one meets, and what a call that fails has not claimed is still there.
 
-  KEYS[1] bucket list
-  KEYS[2] events stream
-  KEYS[3] dead letters
+  KEYS[1] bucket list, KEYS[2] events stream, KEYS[3] dead letters
   ARGV[1] prefix of the partition's keys
   ARGV[2] how long the session hash is kept after the end, in ms
   ARGV[3] most bytes of the partition's dead letters

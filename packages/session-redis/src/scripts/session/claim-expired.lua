@@ -1,13 +1,10 @@
 #!lua flags=allow-oom
 --[[
-  claim-expired: claims the sessions that have expired: each end is recorded exactly once, with an `expired` event. The
-  field `ended`, which library/keep-ended writes, tells that this has happened.
-  Looking at a shadow key makes Redis notice that it has expired. A session that is still alive moves to where its end
+  claim-expired: claims the sessions that have expired: each end is recorded exactly once, with an `expired` event, as the
+  field `ended` tells. Looking at a shadow key makes Redis notice that it has expired. A live session moves to where its end
   belongs.
 
-  KEYS[1] bucket list
-  KEYS[2] events stream
-  KEYS[3] dead letters
+  KEYS[1] bucket list, KEYS[2] events stream, KEYS[3] dead letters
   KEYS[4..] session hash and shadow key of each member, in turn
   ARGV[1] prefix of the partition's keys
   ARGV[2] how long the session hash is kept after the end, in ms
@@ -16,8 +13,8 @@
           its place; empty: a key event named them
   ARGV[5..] the members, expires:<id>; none: the whole bucket has been read
 
-  Returns one word or number for each member; without members 'corrupt' when the bucket's key has a wrong type, and for each
-  of some members that are no text in UTF-8
+  Returns one word or number for each member; without members 'corrupt' for a bucket of a wrong type, and for each of some
+  members that are no text in UTF-8
     'claimed'  this call has recorded the end of the session; also when only the member was left of it. A number says the
                same, and how many ms after the end that was
     'alive'    the session has not ended

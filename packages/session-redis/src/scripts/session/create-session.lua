@@ -2,16 +2,10 @@
 --[[
   create-session: stores a new session, and records its `created` event unless nobody wants it.
 
-  KEYS[1] bucket list
-  KEYS[2] events stream
-  KEYS[3] session hash
-  KEYS[4] shadow key
+  KEYS[1] bucket list, KEYS[2] events stream, KEYS[3] session hash, KEYS[4] shadow key
   KEYS[5] forwarding mark of the id
   KEYS[6..] forwarding marks of the ids that the request presented
-  ARGV[1] prefix of the partition's keys
-  ARGV[2] the trace that causes the change, as a W3C traceparent; empty: none
-  ARGV[3] id
-  ARGV[4] grace in ms
+  ARGV[1] prefix of the partition's keys, ARGV[2] the trace that causes the change, empty: none, ARGV[3] id, ARGV[4] grace in ms
   ARGV[5] how long the session hash of a session that the limit ends is kept, in ms
   ARGV[6] maxInactiveInterval in s
   ARGV[7] absolute timeout in s; negative: none
@@ -23,8 +17,7 @@
 
   Returns
     {'created', creation time in epoch ms}
-    {'gone'}       the session of a presented id has just been rotated, and goes on. The request still has the old
-                   token, and the cookie of a new session would replace the cookie of the login
+    {'gone'}       the session of a presented id was rotated, and goes on: a new cookie would replace that of the login
     {'collision'}  the id is taken
     {'late'}       the time of the limit has passed
     {'revoked'}    every session of the principal was ended after the request began

@@ -1,24 +1,17 @@
 #!lua flags=allow-oom
 --[[
-  delete-session: deletes a live session, and records its `deleted` event. Follows forwarding marks, but for those that lead
-  nowhere.
+  delete-session: deletes a live session, and records its `deleted` event. Follows forwarding marks.
 
-  KEYS[1] bucket list
-  KEYS[2] events stream
-  KEYS[3] session hash
-  KEYS[4] shadow key
+  KEYS[1] bucket list, KEYS[2] events stream, KEYS[3] session hash, KEYS[4] shadow key
   KEYS[5] index that must list the session; none: any session
-  ARGV[1] prefix of the partition's keys
-  ARGV[2] the trace that causes the change, as a W3C traceparent; empty: none
-  ARGV[3] id
+  ARGV[1] prefix of the partition's keys, ARGV[2] the trace that causes the change, empty: none, ARGV[3] id
   ARGV[4] how long the session hash is kept after the end, in ms
   ARGV[5] why: a SessionDeletedReason of session-core
 
   Returns
     {'deleted'}
     {'forwarded'}  deleted, under a later id than the given one
-    {'gone', word}  there is no live session, or the index does not list it. `word`: that of the forwarding mark that leads
-                   nowhere, missing without one
+    {'gone', word}  there is no live session, or the index does not list it. `word`: of a forwarding mark that leads nowhere
 ]]
 -- include: live-session, clock, wanted, end
 local partition = { prefix = ARGV[1], bucket_list = KEYS[1], events = KEYS[2], trace = ARGV[2] ~= '' and ARGV[2] or nil }

@@ -3,9 +3,7 @@
   end-older-sessions: deletes those of some sessions that began before the epoch of their partition, or in its millisecond,
   and records a `deleted` event for each.
 
-  KEYS[1] bucket list
-  KEYS[2] events stream
-  KEYS[3] epoch
+  KEYS[1] bucket list, KEYS[2] events stream, KEYS[3] epoch
   ARGV[1] prefix of the partition's keys
   ARGV[2] how long the session hash is kept after the end, in ms
   ARGV[3..] ids

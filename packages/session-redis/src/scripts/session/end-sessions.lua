@@ -3,18 +3,15 @@
   end-sessions: deletes a batch of the sessions in an index, the earliest sign-ins first, and records a `deleted` event for
   each. What signs in after the first batch has a higher score than the last entry to end, and stays.
 
-  KEYS[1] bucket list
-  KEYS[2] events stream
-  KEYS[3] index
-  ARGV[1] prefix of the partition's keys
-  ARGV[2] the trace that causes the change, as a W3C traceparent; empty: none
+  KEYS[1] bucket list, KEYS[2] events stream, KEYS[3] index
+  ARGV[1] prefix of the partition's keys, ARGV[2] the trace that causes the change, empty: none
   ARGV[3] how long the session hash is kept after the end, in ms
   ARGV[4] score of the last entry to end; empty: the highest score of the index
   ARGV[5] how many entries to end
   ARGV[6..] ids of the sessions that stay
 
-  Returns the number of sessions that this call ended; the score of the last entry to end, empty when there is none left;
-  the error of a session that a stray key keeps alive, empty when there is none; and the ids of such sessions
+  Returns the number of sessions that this call ended; the score of the last entry to end, empty when none is left; the
+  error of a session that a stray key keeps alive, or empty; and the ids of such sessions
 ]]
 -- include: keys, clock, end-by-id
 local partition = { prefix = ARGV[1], bucket_list = KEYS[1], events = KEYS[2], trace = ARGV[2] ~= '' and ARGV[2] or nil }

@@ -1,8 +1,7 @@
 #!lua flags=allow-oom
 --[[
   leave-revocation-mark: leaves a revocation mark, with the time of Redis. Like every end, it runs when Redis is out of
-  memory: nothing ends before. A mark that is there keeps its longer time: an instance that takes over sessions may have
-  left it.
+  memory. The longer time of a mark that is there stays: an instance that takes over sessions may have left it.
 
   KEYS[1] revocation mark
   ARGV[1] for how long at least, in ms

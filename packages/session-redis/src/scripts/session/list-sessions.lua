@@ -1,9 +1,8 @@
 #!lua flags=allow-oom
 --[[
   list-sessions: reads a page of an index, the latest sign-ins first, with the times of its live sessions. Removes ids that
-  an outage longer than the grace period left there.
-  A page has all entries of each score that it has. A rotation keeps the score, so between two pages no session moves from
-  what was not read to what was.
+  a long outage left there. A page has all entries of each score that it has, and a rotation keeps the score, so between two
+  pages no session moves from what was not read to what was.
 
   KEYS[1] index
   ARGV[1] prefix of the partition's keys

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 --[[
-  raise-epoch: says that every session of the partition that was created and signed in to until a time is over. Instances
-  compare that with each session that they load. end-older-sessions then ends them, with their events.
+  raise-epoch: says that every session of the partition that was created and signed in to until a time is over. Loads
+  compare that with each session, and end-older-sessions ends them, with their events.
 
   KEYS[1] epoch
   ARGV[1] the time in epoch ms; empty or 0: now. One that is later than now counts as now

@@ -1,33 +1,22 @@
 #!lua
 --[[
-  rotate-session: gives a live session a new id, for somebody who signs in or for nobody, with the changes that
-  change-session makes. From then on the old id finds nothing, but for a while its forwarding mark leads saves to the new
-  one, unless the session has another principal by then. Either all of it happens or nothing. A session whose new times are
-  already over ends, and keeps its id.
+  rotate-session: gives a live session a new id, with the changes that change-session makes, or does nothing. From then on
+  the old id finds nothing, but for a while its forwarding mark leads saves to the new one, unless the session has another
+  principal by then. A session whose new times are already over ends, and keeps its id.
 
-  KEYS[1] bucket list
-  KEYS[2] events stream
-  KEYS[3] session hash
-  KEYS[4] shadow key
+  KEYS[1] bucket list, KEYS[2] events stream, KEYS[3] session hash, KEYS[4] shadow key
   KEYS[5] forwarding mark of the id
-  KEYS[6] session hash of the new id
-  KEYS[7] shadow key of the new id
-  KEYS[8] forwarding mark of the new id
-  ARGV[1] prefix of the partition's keys
-  ARGV[2] the trace that causes the change, as a W3C traceparent; empty: none
-  ARGV[3] id
-  ARGV[4] grace in ms
+  KEYS[6] session hash, KEYS[7] shadow key and KEYS[8] forwarding mark of the new id
+  ARGV[1] prefix of the partition's keys, ARGV[2] the trace that causes the change, empty: none, ARGV[3] id, ARGV[4] grace in ms
   ARGV[5] how long the session hash is kept after the end, in ms
-  ARGV[6] new id
-  ARGV[7] how long saves are forwarded, in ms
+  ARGV[6] new id, ARGV[7] how long saves are forwarded, in ms
   ARGV[8] 1: remove all attributes but those that are set here, and forward nothing to the new id; 2: only the latter
   ARGV[9..] the change: see library/change. The rule of a sign-in stands in the forwarding mark, too
 
   Returns
     {'saved'}           for a sign-in with its time in epoch ms
-    {'gone', word}      there is no live session; `word`: as in change-session. Or another request has rotated it: for a
-                        sign-in, and with 1 above, the word is then `closed`. Or somebody signs in to a session that the
-                        epoch ends
+    {'gone', word}      as in change-session, or another request has rotated it: for a sign-in, and with 1 above, the word
+                        is then `closed`. Or somebody signs in to a session that the epoch ends
     {'resealed', id, text}  as in change-session, or the session has a data key and this save brings none
     {'collision'}       the new id is taken
     {'conflict', text}  this one and the following: as in change-session
@@ -40,7 +29,7 @@
 ]]
 -- include: whole-session, change, clock, times, set-end, member, size-estimate, data-keys, record, wanted, epoch, write-change
 -- include: index-moves, lost-attributes, mark-of-rotation
--- The functions get what they need: one that takes it from outside costs each call more.
+-- A function that takes what it needs from outside costs each call more.
 
 -- The reply to a rotation that may not be made; nil when it may.
 local function refusal_of(partition, session, new, change, now)

@@ -1,16 +1,10 @@
 #!lua
 --[[
   save-attributes: sets and removes attributes of a live session, and renews its idle timeout unless the request keeps it
-  idle. In the very millisecond of its absolute timeout, the session ends with them. Either all of it happens or nothing.
-  Follows forwarding marks, but for those that lead nowhere. `SessionChange` of session-core states what a save may do
-  after a rotation.
+  idle, or does nothing. In the very millisecond of its absolute timeout, the session ends. Follows forwarding marks.
 
-  KEYS[1] bucket list
-  KEYS[2] events stream
-  KEYS[3] session hash
-  KEYS[4] shadow key
-  ARGV[1] prefix of the partition's keys
-  ARGV[2] id
+  KEYS[1] bucket list, KEYS[2] events stream, KEYS[3] session hash, KEYS[4] shadow key
+  ARGV[1] prefix of the partition's keys, ARGV[2] id
   ARGV[3] grace in ms; empty: keep the session idle: this is no access
   ARGV[4] how long the session hash is kept after the end, in ms
   ARGV[5] number of fields to set

@@ -41,32 +41,26 @@ import { ATTRIBUTE_FIELD, type SessionKeys } from '../../keys/session-keys.js';
 import type { SessionPartitions } from '../../keys/session-partitions.js';
 import { SCRIPT_SOURCES, sourcesIn } from '../script-sources.js';
 
-/** The outcome of a takeover. `refused`: the session was ended with others. No limit refuses one. */
+/** `refused`: the session was ended with others. No limit refuses one. */
 export type TakeOverReply = 'created' | 'collision' | 'gone' | 'refused';
 
-/** A session of another library. */
 export type TakenOverSession = Omit<CreateSession, 'kind' | 'presentedIds'> & NewDataKey;
 
-/** The reply of every script for one session. */
 export type ScriptReply<Word extends string> = [outcome: Word, detail?: string | null];
 
-/** Becomes a DataKeyConflictError. */
 type ResealedReply = [outcome: 'resealed', id: string, wrapped?: string | null];
 
 /** `again`: the limit has ended some, and there are more. `late`: the time of its room has passed. */
 type UnfinishedReply = { readonly outcome: 'again' | 'late' };
 
-/** There must be room with this principal. */
 type UnplacedReply = { readonly outcome: 'unplaced'; readonly principal: string };
 
-/** How a script that stores a session answers. */
 export type StoreReply<T> = T | UnfinishedReply | UnplacedReply;
 
 type SaveReply = [...ScriptReply<StoreReply<UpdateReply>['outcome']>, more?: undefined] | ResealedReply;
 
-/** Room for a session of a principal. */
+/** Room for a session of a principal until a time, in epoch milliseconds by the clock of Redis. */
 export interface Room {
-  /** Epoch milliseconds by the clock of Redis. */
   readonly until: number;
   /** The value in the index of principals; empty: there is room only for a session of nobody. */
   readonly principal: string;
@@ -81,9 +75,8 @@ type Arguments = (string | number)[];
 export interface KeepingRules {
   /** @default 'buckets' */
   readonly store?: ExpirationStoreName;
-  /** Milliseconds by which the session hash outlives the session, so that handlers can still read the data. */
+  /** Milliseconds for which the session hash outlives the session, and is kept after the end was recorded. */
   readonly grace: number;
-  /** Milliseconds for which the session hash is kept after the end was recorded: at least `grace`. */
   readonly retention: number;
   /** The W3C traceparent of what causes a change now, for its event; undefined: none. */
   readonly traceparent?: (() => string | undefined) | undefined;
@@ -91,7 +84,6 @@ export interface KeepingRules {
   readonly deadLetters: { readonly maxSize: number };
 }
 
-/** What options of the module say of that. */
 export function keepingRules(
   { grace, events, expirations }: Pick<ResolvedRedisSessionOptions, 'grace' | 'events' | 'expirations'>,
   partitions: SessionPartitions,
@@ -102,44 +94,32 @@ export function keepingRules(
   return { grace, retention: events.retention, store: expirations.store, traceparent, deadLetters: { maxSize } };
 }
 
-/** A place in the ledger of a principal. */
+/** The place of a session in the ledger of a principal. `at`: when it was taken, or asked for since then. */
 export interface LedgerPlace {
-  /** The id of its session. */
   readonly id: string;
-  /** When it was taken. Another time when somebody has asked for it since then. */
   readonly at: string;
 }
 
-/** What a session needs a place for. */
+/** What a session needs a place for: see reserve-place.lua. */
 export interface ReservationRequest {
-  /** The id that the session will have. */
   readonly id: string;
   /** The id that it has now; undefined: it is new. */
   readonly replaced?: string | undefined;
-  /** How many sessions the principal may have; undefined: the session is one of them already. */
+  /** Undefined: the session is one of the principal's already. */
   readonly atMost?: number | undefined;
-  /** What happens when there would be more. */
   readonly whenReached: 'end-oldest' | 'refuse';
-  /** For how many milliseconds it may be stored. */
   readonly duration: number;
-  /** A ledger that was made before, in epoch milliseconds, may lack sessions: it is not known. @default any is known */
+  /** A ledger that was made before, in epoch milliseconds, may lack sessions. @default none does */
   readonly since?: string | undefined;
 }
 
-/** What a sign-in has learned since it asked for its place. */
+/** What a sign-in has learned since it asked: what is over; all sessions, where there is no ledger. */
 export interface PlaceFindings {
-  /** Places whose sessions are over. */
   readonly over?: readonly LedgerPlace[];
-  /** All sessions of the principal with the times of their sign-ins, for a ledger that is not there. */
   readonly sessions?: readonly (readonly [id: string, at: string])[];
 }
 
-/**
- * `room`: a place for a session, which may be stored until `latest`, in epoch milliseconds, once the sessions of
- * `ending` have ended. `wasKnown`: whether the ledger had its id before. Or why it has none: it is `refused`, or other
- * requests are about to store as many sessions as there may be (`busy`), or there is no ledger that has all sessions
- * (`unknown`). Less has to end when one of `others` turns out to be over.
- */
+/** As reserve-place.lua replies it. `latest` in epoch milliseconds. `wasKnown`: the ledger had the id before. */
 export interface Reservation {
   readonly word: ReserveReply[0];
   readonly latest: number;
@@ -153,7 +133,6 @@ type ReserveReply =
   | ['refused', others: string[]]
   | ['room', latest: number, known: number, ending: string[], others: string[]];
 
-/** The result of settling a place. */
 export type SettlePlaceReply = 'done';
 
 // Milliseconds after the last sign-in of a principal. After that, the indexes are asked again.
@@ -199,10 +178,7 @@ const SOURCES = { buckets: scriptsIn('buckets'), 'sorted-set': scriptsIn('sorted
 
 type ScriptName = keyof typeof SOURCES.buckets;
 
-/**
- * The scripts for sessions and the ledgers of principals, on one connection; each call is one round trip. All keys of a
- * call are in one partition: a new id is generated until it is in the partition of the id that it replaces.
- */
+/** The scripts for sessions and ledgers, on one connection. All keys of a call are in one partition. */
 export class SessionScripts {
   readonly #scripts: ScriptsByName<ScriptName>;
 
@@ -214,7 +190,7 @@ export class SessionScripts {
     this.#scripts = defineScripts(client, SOURCES[rules.store ?? 'buckets']);
   }
 
-  /** `room`: where the limit is not for this script to enforce. */
+  /** `room`: where the limit is not for the script to enforce. */
   async create(change: CreateSession & NewDataKey, room?: Room): Promise<StoreReply<CreateReply>> {
     const { id, presentedIds, maxInactiveInterval, absoluteTimeout, signsIn, indexes } = change;
     const partition = this.partitions.of(id);
@@ -229,8 +205,8 @@ export class SessionScripts {
   }
 
   /**
-   * `timeToLive`: how long the entry of the other library would live, in milliseconds, as PTTL replies. `markedFor`:
-   * for how long no entry of it is taken over again; -1: for ever.
+   * `timeToLive`: of the entry of the other library, in milliseconds, as PTTL replies. `markedFor`: for how long no
+   * entry is taken over again; -1: for ever.
    */
   async takeOver(session: TakenOverSession, timeToLive: number, markedFor = timeToLive): Promise<TakeOverReply> {
     const { id, maxInactiveInterval, absoluteTimeout, indexes } = session;
@@ -245,10 +221,7 @@ export class SessionScripts {
     return word;
   }
 
-  /**
-   * `room`: as in `create()`.
-   * @throws DataKeyConflictError when the session has another data key than the change, or none that it can have
-   */
+  /** @throws DataKeyConflictError when the session has another data key than the change, or none that it can have */
   save(change: EncryptedUpdate, room?: Room): Promise<StoreReply<UpdateReply>> {
     const reply = this.#save(change, room);
     const ends = change.maxInactiveInterval === 0;
@@ -287,7 +260,6 @@ export class SessionScripts {
     return { outcome };
   }
 
-  /** `listed`: where the session must be listed. */
   async delete(
     id: string,
     { listed, reason = 'revoked' }: Pick<DeleteSession, 'listed' | 'reason'> = {},
@@ -300,9 +272,8 @@ export class SessionScripts {
   }
 
   /**
-   * A page of an index: about `size` of the entries whose score is lower than `before` and higher than `after`, the
-   * highest first. `last`: the lowest score of the page; undefined when it is the last one. `latest`: the highest score
-   * of the index; undefined when it is empty.
+   * A page of an index: about `size` of the entries with a score between `after` and `before`, the highest first.
+   * `last`: the lowest score of the page; undefined: it is the last one. `latest`: the highest score of the index.
    */
   async list(
     partition: SessionKeys,
@@ -312,15 +283,14 @@ export class SessionScripts {
   ) {
     const bounds = [before === undefined ? '+inf' : `(${before}`, after === undefined ? '-inf' : `(${after}`];
     const args = [partition.prefix, ...bounds, size];
-    const reply = await this.#run<[last: string, latest: string, ...ListedFields[]]>('listSessions', [index], args);
-    const [last, latest, ...sessions] = reply;
+    type Reply = [last: string, latest: string, ...ListedFields[]];
+    const [last, latest, ...sessions] = await this.#run<Reply>('listSessions', [index], args);
     return { last: last || undefined, latest: latest || undefined, sessions };
   }
 
   /**
-   * Ends a batch of the sessions of an index. `latest`: the score of the last entry to end, of the reply of the batch
-   * before; undefined for the first, and in the reply when none is left. `problem`: the error of a session that a stray
-   * key keeps alive; `foreign`: the ids of such sessions.
+   * Ends a batch of the sessions of an index. `latest`: as the batch before replied it; undefined for the first, and in
+   * the reply when none is left. `problem`: the error of a session that a stray key keeps alive; `foreign`: their ids.
    */
   async endListed(
     partition: SessionKeys,
@@ -330,15 +300,12 @@ export class SessionScripts {
   ) {
     const keys = [partition.bucketList, partition.events, index];
     const args = [partition.prefix, this.#trace, this.rules.retention, latest, size, ...stays];
-    const reply = await this.#run<[number, string, string, ...string[]]>('endSessions', keys, args);
-    const [ended, next, problem, ...foreign] = reply;
+    type Reply = [ended: number, latest: string, problem: string, ...foreign: string[]];
+    const [ended, next, problem, ...foreign] = await this.#run<Reply>('endSessions', keys, args);
     return { ended, latest: next || undefined, problem: problem || undefined, foreign };
   }
 
-  /**
-   * Makes room for an index where a key of another type stands in its place. `key`: where that is for 30 days;
-   * `listed`: how many of the sessions that it had the new index lists. Undefined where there is no such key.
-   */
+  /** Sets aside for 30 days what is in the place of an index. `listed`: how many of its sessions the new one has. */
   async setAsideIndex(partition: SessionKeys, name: string, hash: string) {
     const key = partition.strayIndex(name, hash);
     const keys = [partition.index(name, hash), key];
@@ -347,12 +314,12 @@ export class SessionScripts {
     return type === undefined ? undefined : { type, key, listed };
   }
 
-  /** Raises the epoch of a partition to a time in ms, by default now. Returns its epoch, which never goes back. */
+  /** Raises the epoch of a partition, by default to now. Returns its epoch, which never goes back. */
   raiseEpoch({ epoch }: SessionKeys, at?: number): Promise<string> {
     return this.#run('raiseEpoch', [epoch], [at ?? '']);
   }
 
-  /** Ends those of some sessions that the epoch of their partition makes invalid. Returns their number. */
+  /** Ends those sessions that the epoch of their partition makes invalid. Returns their number. */
   endOlder({ bucketList, events, epoch, prefix }: SessionKeys, ids: readonly string[]): Promise<number> {
     return this.#run('endOlderSessions', [bucketList, events, epoch], [prefix, this.rules.retention, ...ids]);
   }
@@ -362,7 +329,7 @@ export class SessionScripts {
     await this.#run('finishEpoch', [epoch], [at]);
   }
 
-  /** Marks a session of another library as taken over, for so many milliseconds; -1: for ever. */
+  /** `markedFor`: as in `takeOver()`. */
   async markTakenOver(id: string, markedFor: number): Promise<void> {
     await this.#run('leaveTakeoverMark', [this.partitions.of(id).takeoverMark(id)], [markedFor]);
   }
@@ -378,10 +345,7 @@ export class SessionScripts {
     return (await this.#run<ClaimReply[]>('claimExpired', keys, args)).map(toClaim);
   }
 
-  /**
-   * Takes sessions that are due out of the sorted set, at most `size`. `ahead`: also those that are due in so many
-   * milliseconds; `after`: the last session of the call before.
-   */
+  /** `ahead`: also what is due in so many milliseconds; `after`: the last session of the call before. */
   async claimDue(partition: SessionKeys, size: number, ahead = 0, after?: DueEntry): Promise<DueEntries> {
     const { bucketList, events, deadLetters, prefix } = partition;
     const args = [prefix, this.rules.retention, this.rules.deadLetters.maxSize, size, ahead];
@@ -389,17 +353,11 @@ export class SessionScripts {
     return toDueEntries(await this.#run<DueReply>('claimDue', [bucketList, events, deadLetters], args));
   }
 
-  /**
-   * Looks at buckets of a partition from the place `first` on, at most `most`; with the first, at the sorted set.
-   * `overdue`: how long ago the oldest end was due that nobody has claimed, in ms.
-   */
+  /** Counts the sessions of at most `most` buckets, from a place on; with the first, those of the sorted set. */
   async lookAt({ bucketList, ends, prefix }: SessionKeys, first: number, most: number) {
-    const reply = await this.#run<[number, number, number]>(
-      'lookAtSessions',
-      [bucketList, ends],
-      [prefix, first, most],
-    );
-    const [sessions, overdue, buckets] = reply;
+    const args = [prefix, first, most];
+    type Reply = [sessions: number, overdue: number, buckets: number];
+    const [sessions, overdue, buckets] = await this.#run<Reply>('lookAtSessions', [bucketList, ends], args);
     return { sessions, overdue, buckets };
   }
 
@@ -434,12 +392,10 @@ export class SessionScripts {
     return this.partitions.of(principal).ledger(principal);
   }
 
-  /** What causes a change, for its event. */
   get #trace(): string {
     return this.rules.traceparent?.() ?? '';
   }
 
-  /** The first ones of a change that may record an event. */
   #argumentsOfChange({ prefix }: SessionKeys, id: string): Arguments {
     return [prefix, this.#trace, id, this.rules.grace, this.rules.retention];
   }
@@ -449,10 +405,7 @@ export class SessionScripts {
   }
 }
 
-/**
- * The reply of the scripts that save a session.
- * @throws DataKeyConflictError when the session has another data key than the change
- */
+/** @throws DataKeyConflictError when the session has another data key than the change */
 export function toUpdateReply(reply: unknown): StoreReply<UpdateReply> {
   const [outcome, detail, wrapped] = reply as SaveReply;
   if (outcome === 'resealed') throw new DataKeyConflictError(detail, wrapped ?? undefined);
@@ -463,7 +416,7 @@ export function toUpdateReply(reply: unknown): StoreReply<UpdateReply> {
   return outcome === 'saved' && detail ? { outcome, authenticatedAt: Number(detail) } : { outcome };
 }
 
-/** The reply to the end of a session. Where nobody is signed in since a rotation, there was nothing to end. */
+/** Where nobody is signed in since a rotation, there was nothing to end. */
 export function toEndReply(reply: unknown): StoreReply<UpdateReply> | DeleteReply {
   const [outcome, word] = reply as ScriptReply<DeleteReply['outcome']>;
   return outcome === 'gone' && word === 'left' ? { outcome } : toUpdateReply(reply);
@@ -473,7 +426,6 @@ function toPlaces(reply: readonly string[]): LedgerPlace[] {
   return Array.from({ length: reply.length / 2 }, (_, i) => ({ id: reply[2 * i]!, at: reply[2 * i + 1]! }));
 }
 
-/** The reply of create-session and take-over-session. */
 export function toCreateReply(reply: unknown): StoreReply<CreateReply> {
   const [outcome, creationTime] = reply as ScriptReply<CreateReply['outcome'] | 'again' | 'late'>;
   return outcome === 'created' ? { outcome, creationTime: Number(creationTime) } : { outcome };
@@ -494,7 +446,7 @@ function pushIndexes(args: Arguments, changes: IndexChanges): void {
   for (const [name, value] of changes) args.push(name, value ?? '');
 }
 
-/** The fields of a new session, each with its text. `size`: for the bounds, how many bytes it holds at most. */
+/** `size`: for the bounds, how many bytes it holds at most. */
 function pushNewFields(args: Arguments, session: TakenOverSession): void {
   const { attributes, bounds, dataKey } = session;
   args.push(...fieldsOf(session).set);
@@ -502,14 +454,14 @@ function pushNewFields(args: Arguments, session: TakenOverSession): void {
   if (dataKey !== undefined) args.push('dataKey', dataKey);
 }
 
-/** Whether a save changes nothing but attributes, so that save-attributes can make it. Most saves are such. */
+/** So that save-attributes can make it. Most saves are such. */
 function onlyChangesAttributes(change: EncryptedUpdate): boolean {
   const { newId, maxInactiveInterval, absoluteTimeout, signsOut, dataKeys, indexes } = change;
   if (newId !== undefined || maxInactiveInterval !== undefined || absoluteTimeout !== undefined) return false;
   return !signsOut && !dataKeys && indexes.size === 0;
 }
 
-/** What becomes of a session with a new id: whether it is cleared, and whether the old id leads nowhere. */
+/** Whether a session with a new id is cleared, or its old id leads nowhere: see rotate-session.lua. */
 export function howToLeave({ clears, closes }: UpdateSession): number {
   if (clears) return 1;
   return closes ? 2 : 0;
@@ -547,26 +499,20 @@ function whoOf(
   return JSON.stringify({ [ATTRIBUTE_FIELD + PRINCIPAL_ATTRIBUTE]: name, device, dataKey });
 }
 
-/**
- * How long ago the request of a change began, in whole milliseconds, so that no two clocks are compared. To be called
- * when the script is sent: from then on, only the way to Redis is missing.
- */
+/** How long ago the request began, in whole milliseconds as the script is sent, so that no two clocks are compared. */
 export function ageOf({ begunAt }: Pick<CreateSession, 'begunAt'>): number | '' {
   return begunAt === undefined ? '' : Math.floor(performance.now() - begunAt);
 }
 
-/** The limit as the scripts take it. */
 function limitArgument({ limit }: { readonly limit?: SessionLimit | undefined }, room?: Room): string {
   if (room) return `until ${room.until} ${room.principal}`;
   return limit ? `${limit.atMost} ${limit.whenReached}` : '';
 }
 
 /** The fields that a change sets, each with its text, and those that it removes. */
-function fieldsOf({ attributes, device }: Pick<UpdateSession, 'attributes' | 'device'>): {
-  set: string[];
-  removed: string[];
-} {
-  const [set, removed]: [string[], string[]] = [[], []];
+function fieldsOf({ attributes, device }: Pick<UpdateSession, 'attributes' | 'device'>) {
+  const set: string[] = [];
+  const removed: string[] = [];
   for (const [name, text] of attributes) {
     if (text === null) removed.push(ATTRIBUTE_FIELD + name);
     else set.push(ATTRIBUTE_FIELD + name, text);
@@ -593,16 +539,12 @@ function boundsOf({ bounds }: Pick<UpdateSession, 'bounds'>): Arguments {
   return [bounds.maxAttributes, bounds.maxSessionSize].map((most) => Math.min(most, Number.MAX_SAFE_INTEGER));
 }
 
+/**
+ * The expected text by its SHA-1, the only hash that scripts have. A collision would at most lose an update of an
+ * attribute that has held both texts, and all known ones take bytes that are not UTF-8, as these texts are.
+ */
 function conditionOf({ expected }: UpdateSession): [field: string, hash: string] {
   if (expected === undefined) return ['', ''];
-  return [ATTRIBUTE_FIELD + expected.name, expected.text === undefined ? '' : hashOfText(expected.text)];
-}
-
-/**
- * The SHA-1 of a text as `redis.sha1hex` returns it: the only hash that scripts have. A collision would at most lose an
- * update of an attribute that has held both texts. All known ways to make one take bytes that are not UTF-8, and texts
- * of attributes are UTF-8.
- */
-function hashOfText(text: string): string {
-  return createHash('sha1').update(text).digest('hex');
+  const hash = expected.text === undefined ? '' : createHash('sha1').update(expected.text).digest('hex');
+  return [ATTRIBUTE_FIELD + expected.name, hash];
 }

@@ -1,7 +1,7 @@
 #!lua
 --[[
-  set-aside-index: makes room for an index where a key of another type stands in its place, such as an index that another
-  version wrote in another form. The sessions that this key lists, if it is a set, are listed in the new index.
+  set-aside-index: makes room for an index where a key of another type stands in its place, such as one in the form of
+  another version. The sessions that it lists, if it is a set, are listed in the new index.
 
   KEYS[1] index
   KEYS[2] key that the other one gets

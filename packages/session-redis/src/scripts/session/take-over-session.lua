@@ -1,21 +1,14 @@
 #!lua
 --[[
   take-over-session: stores a session that another library kept, as create-session does a new one, and leaves a mark that
-  it was taken over. The mark outlives the entry of the other library, also one that an instance of it writes again
-  meanwhile: whatever has become of the session here, that entry is never a session again. Neither is one that may have
-  been there when every session was ended, or every session of its principal: nothing tells when it began.
+  outlives the entry of the other library: that is never a session again. Neither is an entry that may have been there when
+  every session was ended, or every session of its principal: nothing tells when it began.
 
-  KEYS[1] bucket list
-  KEYS[2] events stream
-  KEYS[3] session hash
-  KEYS[4] shadow key
+  KEYS[1] bucket list, KEYS[2] events stream, KEYS[3] session hash, KEYS[4] shadow key
   KEYS[5] forwarding mark of the id
   KEYS[6] takeover mark of the id
   KEYS[7..] epoch; revocation marks of its principal, and of what else it is indexed by
-  ARGV[1] prefix of the partition's keys
-  ARGV[2] the trace that causes the change, as a W3C traceparent; empty: none
-  ARGV[3] id
-  ARGV[4] grace in ms
+  ARGV[1] prefix of the partition's keys, ARGV[2] the trace that causes the change, empty: none, ARGV[3] id, ARGV[4] grace in ms
   ARGV[5] maxInactiveInterval in s
   ARGV[6] absolute timeout in s; negative: none
   ARGV[7] how long the entry of the other library would live, in ms, as PTTL replies: -1 for ever, 0 or -2 for none

@@ -1,14 +1,9 @@
 #!lua flags=allow-oom
 --[[
-  touch-session: renews the idle timeout of a live session. Follows forwarding marks, but for those that lead nowhere.
+  touch-session: renews the idle timeout of a live session. Follows forwarding marks.
 
-  KEYS[1] bucket list
-  KEYS[2] events stream
-  KEYS[3] session hash
-  KEYS[4] shadow key
-  ARGV[1] prefix of the partition's keys
-  ARGV[2] id
-  ARGV[3] grace in ms
+  KEYS[1] bucket list, KEYS[2] events stream, KEYS[3] session hash, KEYS[4] shadow key
+  ARGV[1] prefix of the partition's keys, ARGV[2] id, ARGV[3] grace in ms
 
   Returns
     {'touched'}
