@@ -2,7 +2,7 @@ import { Agent, type IncomingHttpHeaders, type IncomingMessage, type OutgoingHtt
 import type { INestApplication } from '@nestjs/common';
 import { SessionIdResolver } from '@nest-session/core';
 import { CookieJar, MemoryCookieStore } from 'tough-cookie';
-import { TestClock } from '../clock/test.clock.js';
+import { clockOf } from '../clock/test-clock.module.js';
 import { DeviceKey } from './device-key.js';
 
 /** What a script of a page on https sends, behind a proxy that ends TLS. */
@@ -104,7 +104,7 @@ export class HttpAgent {
     const { headers } = app.get<SessionIdResolver>(SessionIdResolver, { strict: false });
     const tokenHeaders = headers.filter((name) => name.toLowerCase() !== 'cookie');
     const agent = new HttpAgent(await app.getUrl(), { tokenHeaders, ...options });
-    agent.#clock = clockOf(app);
+    agent.#clock = clockOf(app.getHttpServer() as object);
     return agent;
   }
 
@@ -268,15 +268,6 @@ function encode(body: unknown, headers: OutgoingHttpHeaders): Buffer | undefined
   const content = Buffer.isBuffer(body) ? body : Buffer.from(isText ? body : JSON.stringify(body));
   headers['content-length'] ??= content.length;
   return content;
-}
-
-/** The clock of an application under test; the real one of any other. */
-function clockOf(app: INestApplication): { now(): number } {
-  try {
-    return app.get(TestClock, { strict: false });
-  } catch {
-    return Date;
-  }
 }
 
 /** By server: what the application has begun, and would do a second time. */

@@ -106,10 +106,6 @@ export class RequestSession implements SessionCaller {
     return session?.isDeleted === true || (this.#withheld !== undefined && session?.isOver === true);
   }
 
-  get isWithheld(): boolean {
-    return this.#withheld !== undefined;
-  }
-
   requireProof(): void {
     const { refusal } = this;
     if (refusal) throw refusal;
