@@ -94,7 +94,6 @@ const { ConfigurableModuleClass: SpringSessionModuleDefinition, MODULE_OPTIONS_T
     .setExtras({}, (definition) => ({ ...explainInjection(MODULE, definition), global: true }))
     .build();
 
-/** Says what runs, as soon as Redis has told its version. */
 @Injectable()
 class SpringStartLog extends StoreStartLog {
   constructor(
@@ -136,7 +135,6 @@ const SERVICES: Readonly<Record<SpringMode, ServicesOfStore>> = {
   },
 };
 
-/** Starts the background work of sessions of Spring when the application is complete, and ends it. */
 @Injectable()
 class SpringSessionLifecycle extends StoreLifecycle {
   constructor(
@@ -151,7 +149,6 @@ class SpringSessionLifecycle extends StoreLifecycle {
 const OF_SESSION_MODULE = { token: SESSION_OPTIONS, optional: true };
 const BACKGROUND = connectionToken('background');
 
-/** What the providers of every store inject. */
 const VALUES: Provider[] = [
   {
     provide: SPRING_SESSION_OPTIONS,

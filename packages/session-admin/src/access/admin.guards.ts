@@ -85,10 +85,7 @@ interface RoutedRequest {
   readonly routeOptions?: { readonly url?: string };
 }
 
-/**
- * Whether the path of a request is spelled as its route is. Routers also take other letter cases, encoded characters
- * and doubled slashes, which a rule for the path in front of the application does not see.
- */
+/** Routers also take other letter cases, encoded characters and doubled slashes, which a rule in front does not see. */
 function isAsWritten({ originalUrl, route, routeOptions }: RoutedRequest): boolean {
   const segmentsOf = (path: string) => path.replace(/\/$/, '').split('/').slice(1);
   const expected = segmentsOf(route?.path ?? routeOptions?.url ?? '');
@@ -102,10 +99,7 @@ const SPELLING = 'Not found: write the path exactly as the option `path` of Sess
 
 type NotesScope = (options: { readonly scope: Scope }) => ClassDecorator;
 
-/**
- * The scope of a guard, where its decorator notes it: no public file of Nest says where that is.
- * @throws TypeError where this version of Nest notes it in another way
- */
+/** No file of Nest says where it is noted. @throws TypeError where this version of Nest notes it in another way */
 export function scopeOf(guard: Type, decorate: NotesScope = Injectable): Scope {
   class Probe {}
   decorate({ scope: Scope.REQUEST })(Probe);
@@ -155,7 +149,6 @@ export class OriginGuard implements CanActivate {
 
 const NEEDED_RIGHT = Symbol('NEEDED_RIGHT');
 
-/** The right that a handler needs. */
 export function Needs(right: AdminRight): MethodDecorator {
   return SetMetadata(NEEDED_RIGHT, right);
 }
@@ -170,7 +163,6 @@ export class AccessGuard implements CanActivate {
     @Inject(Reflector) private readonly reflector: Reflector,
   ) {}
 
-  /** @throws ForbiddenException that says what is not allowed */
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const request = context.switchToHttp().getRequest<object>();
     const rights = resolveRights(await this.options.access(request));

@@ -37,10 +37,8 @@ export interface SessionAdminModuleOptions<Request extends object = AdminRequest
   data?(name: string, data: unknown): unknown;
 }
 
-/** The options of `SessionAdminModule`, checked. */
 export type ResolvedAdminOptions = ReturnType<typeof resolveAdminOptions>;
 
-/** The injection token of the options of `SessionAdminModule`, checked. */
 export const ADMIN_OPTIONS = Symbol('ADMIN_OPTIONS');
 
 /** Reads and checks the options. @throws InvalidSessionOptionsError that names all problems at once */

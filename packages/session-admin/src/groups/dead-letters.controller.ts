@@ -23,7 +23,6 @@ import { limitIn, type Query as Parameters, textIn, wordIn } from '../http/query
 import { EVENT_SOURCES, type EventSource, EventSources, type SourceGroups } from './groups.controller.js';
 import { shownInstant, shownValue } from '../http/shown.js';
 
-/** The events that handlers could not handle. */
 export class DeadLettersController {
   constructor(
     @Inject(EventSources) private readonly sources: EventSources,
@@ -39,7 +38,6 @@ export class DeadLettersController {
       throw new BadRequestException('The parameter of must name the source of the dead letter in after');
     const pages = await Promise.all(this.sources.which(of).map((source) => this.#page(source, after, query, limit)));
     return {
-      /** The oldest first. */
       deadLetters: pages.flatMap(({ letters }) => letters).toSorted((a, b) => compare(a.time, b.time)),
       /** The `of` and `after` of the next page, for each store that has one. */
       next: pages.flatMap(({ next }) => next),
@@ -115,7 +113,6 @@ export class DeadLettersController {
     return count;
   }
 
-  /** A dead letter as it is shown. */
   #show(of: EventSource, letter: DeadLetter<SessionEvent | DeadlineEvent>) {
     const { id, at, reason, group, handler, attempts, succeeded, event, omittedBytes } = letter;
     return {

@@ -19,12 +19,10 @@ import { AdminActions } from '../audit/admin-actions.js';
 import { type Query as Parameters, requiredText, wordIn } from '../http/query.js';
 import { shownInstant, shownSeconds } from '../http/shown.js';
 
-/** What events are about. */
 export const EVENT_SOURCES = ['sessions', 'deadlines'] as const;
 
 export type EventSource = (typeof EVENT_SOURCES)[number];
 
-/** The groups of a store. */
 export type SourceGroups = EventGroupsOf<SessionEvent | DeadlineEvent>;
 
 /** The groups of all stores that the application has. A store in memory has none for sessions. */
@@ -40,19 +38,16 @@ export class EventSources {
     if (deadlines) this.#groups.set('deadlines', deadlines);
   }
 
-  /** Those that are there: all, or the one with a name. */
   which(of: EventSource | undefined): (readonly [source: EventSource, groups: SourceGroups])[] {
     return [...this.#groups].filter(([source]) => of === undefined || source === of);
   }
 
-  /** @throws NotFoundException where the application has no such store */
   groupsOf(source: EventSource): SourceGroups {
     const groups = this.#groups.get(source);
     if (!groups) throw new NotFoundException(`This application has no groups for ${source}`);
     return groups;
   }
 
-  /** The dead letter that an id names which was shown. @throws BadRequestException for another text */
   letterOf(shownId: string): { readonly source: EventSource; readonly id: string } {
     const [, name, id] = /^([a-z]+):([\w-]{1,60})$/.exec(shownId) ?? [];
     const source = EVENT_SOURCES.find((each) => each === name);
@@ -61,7 +56,6 @@ export class EventSources {
   }
 }
 
-/** The groups that handle events. */
 export class GroupsController {
   constructor(
     @Inject(EventSources) private readonly sources: EventSources,

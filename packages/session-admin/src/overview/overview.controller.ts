@@ -22,7 +22,6 @@ import { UserSessions } from '../sessions/sessions.controller.js';
 // The age from which on an unread event is late, as in `SessionHealthIndicator`.
 const LATE = 300_000;
 
-/** The state of everything at a glance. */
 export class OverviewController {
   constructor(
     @Inject(UserSessions) private readonly userSessions: UserSessions,
@@ -39,9 +38,7 @@ export class OverviewController {
   async show(@Req() request: object) {
     const [sessions, deadlines] = await Promise.all([this.#sessions(), this.#deadlines()]);
     return {
-      /** What whoever asks may do. */
       rights: rightsOf(request),
-      /** The user of their session. */
       username: requestSessionOf(requestOf(request))?.existing?.principalName ?? null,
       sessions,
       deadlines,

@@ -29,7 +29,6 @@ function messageOf({ status }, body) {
   return message || `The application refused this (${status}).`;
 }
 
-/** How many actions have ended. */
 let actions = 0;
 
 /** Reads again when an action ended meanwhile: the answer may show what is gone by now. */

@@ -14,7 +14,6 @@ const HEALTH = {
   down: 'Sessions do not work:',
 };
 
-/** What the application has, and what one may do. */
 let overview;
 
 async function refresh() {
@@ -72,7 +71,6 @@ startDialog();
 startUsers();
 startLetters();
 startDeadlines();
-/** Forgets what was told, and shows the view of the address. */
 async function showAnew() {
   tell('');
   await attempt(show);

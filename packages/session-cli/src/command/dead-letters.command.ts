@@ -9,7 +9,6 @@ import { UsageError, wholeNumber } from './usage.error.js';
 const ALL = 'all';
 const MOST_LEFT = 10_000;
 
-/** The events that could not be handled. */
 export function run(call: CommandCall): Promise<ExitCode> {
   const { replay, discard, limit, after } = call.values;
   if (replay === undefined && discard === undefined) return list(call);

@@ -5,7 +5,6 @@ import { withStore, WRITES } from './store-access.js';
 import { groupsOf, storeEvents } from './store-events.js';
 import { UsageError } from './usage.error.js';
 
-/** The groups that handle events. */
 export async function run(call: CommandCall): Promise<ExitCode> {
   const { remove: name } = call.values;
   if (name !== undefined) return remove(call, name);

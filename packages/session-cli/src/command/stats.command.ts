@@ -9,7 +9,6 @@ import { contentOf, entriesIn, instanceStates } from './store-content.js';
 import { storeEvents } from './store-events.js';
 import { wholeNumber } from './usage.error.js';
 
-/** How much there is in a namespace. */
 export function run(call: CommandCall): Promise<ExitCode> {
   const size = wholeNumber('sample', call.values['sample'] ?? '1000', { atMost: 100_000 });
   return withStore(call, async (store) => {

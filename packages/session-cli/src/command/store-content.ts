@@ -3,7 +3,6 @@ import { ALIVE, nodeWith, type PartitionKeys, scriptsOn } from '@nest-session/re
 import { countSessions, SessionPartitions } from '@nest-session/redis/internal';
 import { type OpenStore, sessionScriptsOf } from './store-access.js';
 
-/** What there is, and how late it is. */
 interface Content {
   /** Sessions that have not ended, or whose end nobody has noticed. */
   readonly sessions?: number;
@@ -12,7 +11,6 @@ interface Content {
   readonly deadlines?: readonly { readonly name: string; readonly count: number; readonly overdue: number }[];
 }
 
-/** What the applications keep in a namespace. */
 export async function contentOf({ connection, partitions, options }: OpenStore): Promise<Content> {
   if (partitions instanceof SessionPartitions)
     return countSessions(connection, sessionScriptsOf({ partitions, options }), partitions);
@@ -21,7 +19,6 @@ export async function contentOf({ connection, partitions, options }: OpenStore):
   return { overdue: Math.max(0, ...deadlines.map(({ overdue }) => overdue)), deadlines };
 }
 
-/** How many events, or dead letters, there are in all partitions. */
 export async function entriesIn(
   { connection, partitions }: OpenStore,
   stream: 'events' | 'deadLetters',

@@ -20,7 +20,6 @@ const LEASE = 30_000;
 /** Groups and dead letters, without the data of their events. */
 class ToldGroups extends EventGroups<ToldEvent> {}
 
-/** What looks at and changes the events of a store. */
 export function storeEvents({ connection, partitions, shownId }: OpenStore) {
   const kind = partitions instanceof SessionPartitions ? SESSION_ENTRIES : DEADLINE_ENTRIES;
   const scripts = scriptsOn((client) => new EventStreamScripts(client, kind));
@@ -35,7 +34,6 @@ export function storeEvents({ connection, partitions, shownId }: OpenStore) {
 
 export type ToldGroup = Awaited<ReturnType<typeof groupsOf>>[number];
 
-/** All groups of a store, with what one look at all of them knows. */
 export async function groupsOf(store: OpenStore) {
   const { groups, lags } = storeEvents(store);
   const [infos, readings, { alive }] = await Promise.all([groups.list(), lags.read(), instanceStates(store)]);
@@ -48,7 +46,6 @@ export async function groupsOf(store: OpenStore) {
       /** Milliseconds; 0: it has read all. */
       oldestUnreadAge: oldestUnread === undefined ? 0 : (reading?.oldestUnreadAge ?? 0),
       deadLetters: reading?.deadLetters ?? 0,
-      /** How many of its instances are alive. */
       instances: consumers.filter(isAlive).length,
     };
   });
@@ -56,10 +53,7 @@ export async function groupsOf(store: OpenStore) {
 
 export type ToldEvent = NonNullable<ReturnType<typeof toldEvent>>;
 
-/**
- * What a command tells of an event: what it was about, and no data. Undefined for an entry that is no event.
- * @param shown a session id as logs show it
- */
+/** Without its data. Undefined for an entry that is no event. */
 export function toldEvent(entry: StreamEntry, shown: (id: string) => string) {
   const field = (name: string) => fieldOf(entry, name);
   const [type, session, previous] = ['type', 'session', 'previous'].map(field);
@@ -78,7 +72,6 @@ export function toldEvent(entry: StreamEntry, shown: (id: string) => string) {
   };
 }
 
-/** As a part of a line. */
 export function shownEvent(event: ToldEvent | undefined): string {
   if (!event) return '-';
   const { type, session, previous, name, id } = event;

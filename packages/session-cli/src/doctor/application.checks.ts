@@ -19,7 +19,6 @@ export const FORMAT: Check = ({ store, redis }) => {
   return [warning(problem, `If that is not so, --namespace is not ${given}. Otherwise start one.`)];
 };
 
-/** Which instances of the application are alive. */
 export const INSTANCES: Check = ofStore(async (store) => {
   const { alive, silent } = await instanceStates(store);
   const [was, does] = silent.length === 1 ? ['was', 'does'] : ['were', 'do'];
@@ -78,9 +77,7 @@ export const OVERDUE: Check = ofStore(async (store) => {
 // Milliseconds.
 const UNREAD_FOR_LONG = 300_000;
 
-/**
- * Whether each group handles its events. What a group has lost before is said, and is no finding: it cannot be mended.
- */
+/** What a group has lost before is no finding: it cannot be mended. */
 export const GROUPS: Check = ofStore(async (store) => {
   const groups = await groupsOf(store);
   const findings = groups.flatMap((group) => [...findingsOf(group, store.partitions.namespace)]);
@@ -110,7 +107,6 @@ function* findingsOf({ name, lag, oldestUnreadAge, instances }: ToldGroup, names
   }
 }
 
-/** Whether there are events that handlers could not handle. */
 export const DEAD_LETTERS: Check = ofStore(async (store) => {
   const count = await entriesIn(store, 'deadLetters');
   if (count === 0) return [ok('There are no dead letters')];

@@ -21,12 +21,10 @@ import {
 import { scannedKeys } from '../repartitioning/scanned-keys.js';
 import { ErasureScripts, type SessionToErase } from '../scripts/erasure/erasure.scripts.js';
 
-/** How what is kept of a user is erased. */
 export interface EraseOptions {
   /** Only counts. */
   readonly isRehearsal: boolean;
   readonly signal: AbortSignal;
-  /** Receives how many keys and events have been looked at, from time to time. */
   readonly onProgress: (looked: number) => void;
 }
 
@@ -49,11 +47,9 @@ export class UserErasure {
   readonly #streams: EventStreamScripts;
   readonly #principal: { readonly hash: string; readonly text: string };
   readonly #erased = {
-    /** Sessions that were alive. */
     live: 0,
     /** Sessions that had ended, whose data was kept for handlers. */
     ended: 0,
-    /** Events with the name or the data of the user. */
     events: 0,
     deadLetters: 0,
     /** Records of how many sessions the user has. */
@@ -73,7 +69,6 @@ export class UserErasure {
     this.#principal = { hash: hashOfPrincipal(name), text: JSON.stringify(name) };
   }
 
-  /** Returns what was found of the user, and erased. */
   async run() {
     // First the sessions: events and dead letters tell of them.
     for await (const { id, was } of this.eraseSessions()) {
@@ -116,7 +111,6 @@ export class UserErasure {
     }
   }
 
-  /** Erases those of some sessions that are of the user, unless it only counts. */
   async *#eraseThose(partition: SessionKeys, ids: readonly string[]): AsyncIterable<SessionToErase> {
     for (const some of batchesOf(ids, IDS_PER_CALL)) {
       yield* await this.#scripts.sessions(partition, some, this.#principal, !this.options.isRehearsal);
@@ -124,10 +118,7 @@ export class UserErasure {
     }
   }
 
-  /**
-   * Those of sessions that are gone, and those that sessions had before, as long as events or dead letters tell of
-   * them.
-   */
+  /** Of sessions that are gone, and those that sessions had before, as long as events or dead letters tell of them. */
   async #addOtherIds(): Promise<void> {
     const former = new Map<string, string>();
     const ofOthers = new Set<string>();
@@ -202,7 +193,6 @@ export class UserErasure {
     return recordsIn(entry).map((fields) => this.whose(fields));
   }
 
-  /** Whose the data of a session is. */
   protected whose(fields: Readonly<Record<string, unknown>>): Whose {
     const { hash, text } = this.#principal;
     const stored = String(fields[FIELD]);

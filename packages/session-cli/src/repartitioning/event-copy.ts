@@ -84,7 +84,6 @@ export class EventCopy {
     for (const [key, ofPartition] of sizes) await this.client.hset(`${key}:sizes`, ofPartition);
   }
 
-  /** Copies the facts about groups and the wanted events to every partition, and the counts to the first one. */
   async #copyNotes(): Promise<void> {
     const latest = (_: string, other: string) => other;
     for (const [kind, both] of [['handlers', latest] as const, ['wanted', union] as const]) {
@@ -144,7 +143,6 @@ export class EventCopy {
     if (batch.length > 0) yield batch;
   }
 
-  /** A copy keeps its position unless it needs a later one. */
   #place(entry: Entry, stream: 'events' | 'deadLetters'): Copy {
     const to = this.to.of(entry.id);
     const key = aside(to, to[stream]);
@@ -188,7 +186,6 @@ const PENDING_PER_CALL = 1000;
 /** An event that a group has begun to handle, or has to handle although it has already handled later ones. */
 interface Pending {
   readonly deliveries: number;
-  /** The record of its failures, as JSON. */
   readonly record: string | undefined;
   /** When to retry it, in epoch ms. */
   readonly due: string;
@@ -196,17 +193,12 @@ interface Pending {
 
 const NEVER_DELIVERED: Pending = { deliveries: 0, record: undefined, due: '0' };
 
-/** The copies in a partition that a group has to know of. */
 interface Copies {
   read: Position;
   readonly pending: (readonly [position: Position, pending: Pending])[];
-  /** The copies that it has not read. */
   unread: Position[];
 }
 
-/**
- * Copies a group, with its state of the events of each partition, to the copies of these events in other partitions.
- */
 class GroupCopy {
   /** The pending events by partition and position. */
   readonly #pending = new Map<PartitionKeys, ReadonlyMap<string, Pending>>();
@@ -220,7 +212,6 @@ class GroupCopy {
     this.#read = new Map([...state.lastDelivered].map(([keys, position]) => [keys, positionOf(position)]));
   }
 
-  /** Reads the events of a partition that the group has begun to handle. */
   async read(keys: PartitionKeys): Promise<void> {
     const { name } = this.state;
     if (!this.#read.has(keys)) return;
@@ -252,7 +243,6 @@ class GroupCopy {
     if (pending) copies.pending.push([at, pending]);
   }
 
-  /** Creates the group in a partition whose events have been copied to a stream. */
   async write(keys: PartitionKeys, stream: string): Promise<void> {
     const { name } = this.state;
     const { read, pending } = this.#copies.get(keys) ?? { read: NOTHING, pending: [] };

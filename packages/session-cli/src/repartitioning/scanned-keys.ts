@@ -6,12 +6,9 @@ const SCANNED_PER_CALL = 500;
 // No namespace contains a question mark, so these keys belong to nobody else. As a pattern, the text matches itself.
 const ASIDE = 'moving?:';
 
-/** A pattern that matches the temporary names. */
 export const ALL_ASIDE = `${ASIDE}*`;
 
-/**
- * Matches the keys of events exactly, because another namespace can begin with this one, as `app:events` with `app`.
- */
+/** Exactly: another namespace can begin with this one, as `app:events` with `app`. */
 const OF_EVENTS =
   /^events(?::(?:dead(?::(?:index|sizes|lost|unreported))?|(?:failing|retries):[^]+|handlers|wanted(?::broadcast:[\w-]+)?|trimmed|thinned|dropped))?$/;
 
@@ -35,7 +32,6 @@ export function isAside({ name }: ScannedKey): boolean {
   return name.startsWith(ASIDE) && OF_EVENTS.test(name.slice(ASIDE.length));
 }
 
-/** The final name of a key with a temporary name. */
 export function inPlace({ partition, name }: ScannedKey): string {
   return partition.prefix + name.slice(ASIDE.length);
 }
@@ -61,7 +57,6 @@ export async function* scannedKeys<Keys extends PartitionKeys>(
   }
 }
 
-/** Runs an action for many items, in batches. */
 export async function inBatches<T>(
   items: readonly T[],
   size: number,

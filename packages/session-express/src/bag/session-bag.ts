@@ -12,10 +12,7 @@ import { warnOnce } from '../express-session.logger.js';
 // Attributes whose names begin with it belong to the library and do not appear as properties.
 const RESERVED = 'nest-session.';
 
-/**
- * The values of one property bag. They are the attributes of a session until the request replaces or ends the session.
- * After that, they are a copy of the last values, and changes have no effect.
- */
+// Attributes of a session until the request replaces or ends it. From then on a copy, whose changes have no effect.
 export class BagValues {
   #left: { readonly id: string; readonly values: Map<string, unknown> } | undefined;
 
@@ -29,12 +26,10 @@ export class BagValues {
     return this.#left?.id ?? this.session.id;
   }
 
-  /** Whether the request has replaced or ended the session. */
   get isLeft(): boolean {
     return this.#left !== undefined;
   }
 
-  /** The names of the properties. */
   get names(): string[] {
     return this.#left ? [...this.#left.values.keys()] : propertyNamesOf(this.session);
   }
@@ -76,7 +71,6 @@ export class BagValues {
   }
 }
 
-/** The attributes of a session that appear as properties. */
 export function propertiesOf(session: ReadonlySession): Map<string, unknown> {
   return new Map(propertyNamesOf(session).map((name) => [name, session.getAttribute(name)]));
 }
@@ -107,7 +101,6 @@ declare module 'express-session' {
   }
 }
 
-/** Called with the error, or without an argument. */
 export type Callback = (error?: unknown) => void;
 
 /** The request or message that a bag belongs to. The bag asks it to replace, end or reload its session. */
@@ -129,13 +122,11 @@ export interface BagOwner {
 /** Whether the application hears of a failure. Otherwise the client must. */
 export type IsTold = () => boolean;
 
-/** Returns the next value of an attribute. */
 export type Update = (current: unknown) => unknown;
 
 /** The key under which a bag keeps its content, apart from its properties. */
 export const CONTENT = Symbol('session bag');
 
-/** The content behind a bag. */
 interface BagContent {
   readonly values: BagValues;
   readonly owner: BagOwner;
@@ -169,12 +160,7 @@ export class SessionBag {
     return this[CONTENT].values.cookie;
   }
 
-  /**
-   * Gives the client a new session with a new id and without attributes. `req.session` is another object from then on.
-   * It takes effect at the save.
-   * @param first the callback or, as in @fastify/session, the names of attributes to keep
-   * @param second the callback behind such names
-   */
+  /** `first`: the callback or, as in @fastify/session, the names of attributes to keep. */
   regenerate(first?: Callback | readonly string[], second?: Callback): unknown {
     const [kept, callback] = typeof first === 'function' ? [[], first] : [first ?? [], second];
     return answer(this, callback, () => this[CONTENT].owner.regenerate(kept));
@@ -190,7 +176,6 @@ export class SessionBag {
     return answer(this, callback, () => this[CONTENT].owner.reload());
   }
 
-  /** Saves the changes now instead of before the response. */
   save(callback: Callback): unknown {
     const { values, owner } = this[CONTENT];
     return answerIfAsked(this, callback, (isTold): Promise<SaveOutcome> | SaveOutcome =>
@@ -203,7 +188,6 @@ export class SessionBag {
     return this.resetMaxAge();
   }
 
-  /** Sets `cookie.maxAge` to `cookie.originalMaxAge` again. */
   resetMaxAge(): this {
     this.cookie.reset();
     return this;
@@ -232,7 +216,6 @@ export class SessionBag {
   }
 }
 
-/** The members of `Session` that a bag has in addition to its own. */
 const OF_SESSION = [
   'isNew',
   'isGone',
@@ -293,7 +276,6 @@ function answerIfAsked<T>(
   return promise;
 }
 
-/** Creates a session with the methods of `SessionBag`, whose other properties are its attributes. */
 export function propertyBag(content: BagContent): SessionBag {
   return new Proxy(new SessionBag(content), HANDLER);
 }
@@ -349,7 +331,6 @@ function valuesOf(bag: SessionBag) {
   return bag[CONTENT].values;
 }
 
-/** Whether a property is an attribute of the session and not a member of the bag. */
 function isAttribute(bag: SessionBag, name: string | symbol): name is string {
   return typeof name === 'string' && !(name in bag);
 }

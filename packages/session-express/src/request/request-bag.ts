@@ -23,7 +23,6 @@ import {
 } from '../bag/session-bag.js';
 import { logger } from '../express-session.logger.js';
 
-/** The settings of all property bags of an application. */
 export interface BagSettings {
   /** Whether the session ends when `req.session` is set to null. */
   readonly unset: 'keep' | 'destroy';
@@ -81,7 +80,6 @@ export class RequestBag implements BagOwner {
     this.#bag = value;
   }
 
-  /** The id of the session. */
   get id(): string {
     return this.#session.id;
   }
@@ -207,7 +205,6 @@ export class RequestBag implements BagOwner {
     return propertyBag({ values: new BagValues(this.#session, cookie), owner: this });
   }
 
-  /** Detaches the current bag from the session. From then on it shows these values. */
   #leave(id: string, values: Map<string, unknown>): void {
     this.#bag?.[CONTENT].values.leave(id, values);
   }

@@ -42,7 +42,6 @@ export class RequestBags {
     return undefined;
   }
 
-  /** Returns the bag that shows the session of a request or message. @throws the error of a failed load */
   showing(session: RequestSession): RequestBag | undefined {
     const known = this.#bags.get(session);
     // An access log that reads the session after the response must not fail because the store failed.
@@ -53,10 +52,7 @@ export class RequestBags {
   }
 }
 
-/**
- * The properties that express-session adds to a request: `session`, `sessionID` and `sessionStore`. They are not
- * enumerable, so copying or printing a request does not load its session.
- */
+/** Not enumerable, so copying or printing a request does not load its session. */
 export function requestProperties(bags: RequestBags, sessionStore: object): PropertyDescriptorMap {
   return {
     session: {

@@ -74,10 +74,7 @@ const OF_BUCKET = 'expires:';
 /** Which session a member is for, and the key that is there as long as it means something. */
 type ReadMember = (value: string) => { readonly what: string; readonly key: string } | undefined;
 
-/**
- * Looks for what Spring leaves behind. What looks like it is looked at again, by a script, when Spring has had its
- * time.
- */
+/** What looks wrong is looked at again, by a script, when Spring has had its time. */
 class LeftoverSearch {
   readonly #found = new FindingCounter<SpringRule>();
   #looksAgain: (() => Promise<void>)[] = [];
@@ -90,7 +87,6 @@ class LeftoverSearch {
     private readonly pace: Pace,
   ) {}
 
-  /** Looks at session hashes. */
   async sessions(ids: readonly string[]): Promise<void> {
     const found = await Promise.all(
       ids.map((id) => this.client.hmget(this.keys.session(id), ...TIMES).catch(ifStray([]))),
@@ -101,7 +97,6 @@ class LeftoverSearch {
     await this.#suspect('incomplete-session', incomplete, (some) => this.scripts.incompleteSessions(some));
   }
 
-  /** Looks at a bucket. `now`: by the clock of Redis. */
   async bucket(key: string, minute: number, now: number): Promise<void> {
     const isOver = minute < now - MINUTE_IS_OVER;
     if (isOver && (await this.client.pttl(key)) === -1) {
@@ -116,12 +111,10 @@ class LeftoverSearch {
     );
   }
 
-  /** Looks at an index. */
   async index(key: string): Promise<void> {
     await this.#members(key, membersOfSet(this.client, key), this.#sessionOf, 'index-member-without-session');
   }
 
-  /** Looks at the sorted set of expirations. */
   async expirations(key: string): Promise<void> {
     const read: ReadPage<Buffer> = async (cursor) => {
       const [next, items] = await this.client.zscanBuffer(key, cursor, 'COUNT', MEMBERS_PER_CALL);
@@ -191,27 +184,21 @@ class LeftoverSearch {
   }
 }
 
-/** How a namespace is looked at. */
 interface SpringLookOptions {
   /** Mends what it finds. */
   readonly mends: boolean;
   /** How many sessions are looked at more closely. */
   readonly sample: number;
   readonly pace: Pace;
-  /** Receives how many keys and members have been looked at, from time to time. */
   readonly onProgress: (looked: number) => void;
 }
 
-/** What was found. */
 export type SpringLook = Awaited<ReturnType<typeof lookAtSpring>>;
 
 const SCANNED_PER_CALL = 500;
 const LARGEST_DIFFERENCE = 2000;
 
-/**
- * Looks at the keys of Spring Session in a namespace, beside the applications that use it. It changes nothing unless it
- * mends, and then nothing but what it finds.
- */
+/** Beside the applications that use the namespace. It changes nothing unless it mends. */
 export async function lookAtSpring(client: Redis, keys: SpringKeys, options: SpringLookOptions) {
   const { mends, sample, pace, onProgress } = options;
   // On a Cluster, a script cannot see a set and what it names.

@@ -6,13 +6,9 @@ import type { SpringKey, SpringKeys } from '../keys/spring-keys.js';
 import { formOf, type StoredForm } from '../values/stored-value.js';
 import { readSecurityContext, SECURITY_CONTEXT } from '../values/spring-principal.js';
 
-/** A session that was looked at more closely. */
 export type SampledSession = NonNullable<Awaited<ReturnType<typeof sampleSession>>>;
 
-/**
- * Undefined if there is none, or no whole one. `forms`: of its values. `ttl`: the PTTL of its session hash. `at`: the
- * clock of Redis, in epoch milliseconds.
- */
+/** Undefined if there is no whole session. `ttl`: of the hash. `at`: epoch milliseconds, by the clock of Redis. */
 export async function sampleSession(client: Redis, keys: SpringKeys, id: string) {
   const key = keys.session(id);
   const [fields, ttl, at] = await Promise.all([readSpringFields(client, key), client.pttl(key), redisTime(client)]);
@@ -34,17 +30,14 @@ export function isOfSimpleRepository(sample: SampledSession, shadows: number): b
   return shadows === 0 && ttl > 0 && isAlive(session, at) && !outlivesItsSession(sample);
 }
 
-/** Keys of each kind. */
 export type KeyCounts = Record<SpringKey['kind'], number> & { indexOfPrincipals: number };
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const MOST_NAMES = 10;
 const FEW = 5;
 
-/** What the keys of a namespace say of the applications of Spring that use it. */
 export type SpringOverview = ReturnType<typeof springOverview>;
 
-/** @param counts of the whole namespace */
 export function springOverview(counts: KeyCounts, samples: readonly SampledSession[]) {
   const others = counts.shadow + counts.bucket + counts.expirations + counts.index;
   const isIndexed = others > 0 || samples.some(outlivesItsSession);
@@ -98,7 +91,6 @@ function clockAhead(samples: readonly SampledSession[], isIndexed: boolean): num
   return ahead < 0 && differences.length < FEW ? 0 : ahead;
 }
 
-/** The names of attributes with a value that cannot be read. */
 function unreadableIn(samples: readonly SampledSession[]): string[] {
   const names = new Set<string>();
   for (const { session } of samples) {

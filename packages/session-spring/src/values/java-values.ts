@@ -8,13 +8,9 @@ import {
 } from './java-stream.js';
 import { type JsonValue, membersOf, type ReadingLimits, UnreadableValueError } from './json-values.js';
 
-/** What a value means, or undefined if that is unknown. */
 type ReadJava = (value: JavaValue | undefined) => JsonValue | undefined;
 
-/**
- * What an object of a class means, by the part that the class has written, and those of its superclasses before it.
- * Undefined if they are not as they should be.
- */
+/** By the part that the class has written, and those of its superclasses before it. Undefined if they are wrong. */
 type JavaReading = (part: JavaPart, read: ReadJava, parts: readonly JavaPart[]) => JsonValue | undefined;
 
 // A longer one is an attack: its decimal digits take more time than its length.
@@ -27,7 +23,6 @@ function numberOf(value: bigint | number): number | string {
   return Number.isSafeInteger(number) ? number : String(value);
 }
 
-/** A time in epoch milliseconds, in UTC. */
 function timeOf(milliseconds: JavaValue | undefined): string | undefined {
   if (typeof milliseconds !== 'bigint') return undefined;
   const date = new Date(Number(milliseconds));
@@ -41,7 +36,6 @@ function named(prefix: string, names: readonly string[], reading: JavaReading): 
 
 const value: JavaReading = ({ fields }, read) => read(fields.get('value'));
 
-/** A text in a field. */
 function text(name: string): JavaReading {
   return ({ fields }) => asText(fields.get(name));
 }
@@ -50,7 +44,6 @@ function asText(each: JavaValue | undefined): string | undefined {
   return typeof each === 'string' ? each : undefined;
 }
 
-/** The classes whose objects are one number, text or time. */
 const SCALARS: readonly [name: string, JavaReading][] = [
   ...named('java.lang.', ['Boolean', 'Byte', 'Character', 'Double', 'Float', 'Integer', 'Long', 'Short'], value),
   ...named('java.util.concurrent.atomic.', ['AtomicInteger', 'AtomicLong'], value),
@@ -118,7 +111,6 @@ function uuidOf({ fields }: JavaPart): string | undefined {
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
 }
 
-/** As a language tag. */
 function localeOf({ fields }: JavaPart): string {
   const parts = ['language', 'script', 'country', 'variant'].map((name) => asText(fields.get(name)));
   return parts.filter(Boolean).join('-');
@@ -128,9 +120,7 @@ const NANOS = 1_000_000_000;
 /** The offset of the last moment that Date knows, in seconds. */
 const MOST_SECONDS = 8_640_000_000_000n;
 
-/**
- * The classes of java.time, which Java writes in a form of their own. They are as in ISO 8601, and as Jackson has them.
- */
+/** What Java writes of java.time, in a form of its own: as in ISO 8601, and as Jackson has it. */
 const javaTime: JavaReading = ({ written: [block] }) => {
   if (!Buffer.isBuffer(block)) return undefined;
   const bytes = new JavaBytes(block);
@@ -277,12 +267,10 @@ const mapWithEnd: JavaReading = (part, read) => {
   return mapOf(end < 0 ? values : values.slice(0, end), read);
 };
 
-/** A collection around another one, in a field. */
 function around(field: string): JavaReading {
   return ({ fields }, read) => read(fields.get(field));
 }
 
-/** The keys of a map in a field. */
 function keysOf(field: string): JavaReading {
   return ({ fields }, read) => {
     const inner = membersOf(read(fields.get(field)));

@@ -36,7 +36,6 @@ import {
 } from './platforms.js';
 import { beforeRecovery, bindPid, isBoundTo } from './state-recovery.js';
 
-/** The code with which a WebSocket of ws is closed. */
 function closeCodeOf(reason: CloseReason): number {
   return reason === 'too many messages' ? POLICY_VIOLATION : UNAUTHORIZED;
 }
@@ -125,7 +124,6 @@ export class GatewaySockets {
     queueMicrotask(() => client.forgetOpening());
   }
 
-  /** Calls `handle`, the handler of a client's message, with its arguments. */
   async handle(
     socket: object,
     args: readonly unknown[],
@@ -217,7 +215,6 @@ export class GatewaySockets {
     this.#run(opening, run);
   }
 
-  /** Runs code of the application in the session of a handshake. */
   #run(opening: DetachedSession | null | undefined, run: () => void): void {
     if (opening === undefined) run();
     else DetachedSession.run(opening, this.sessions.scope, run);
