@@ -18,7 +18,7 @@ import {
   type SessionKeys,
   type SessionPartitions,
 } from '@nest-session/redis/internal';
-import { scannedKeys } from '../repartitioning/scanned-keys.js';
+import { scannedKeys, streamPages } from '../repartitioning/scanned-keys.js';
 import { ErasureScripts, type SessionToErase } from '../scripts/erasure/erasure.scripts.js';
 
 export interface EraseOptions {
@@ -171,13 +171,10 @@ export class UserErasure {
   }
 
   async *#entriesOf(partition: SessionKeys, stream: 'events' | 'deadLetters'): AsyncIterable<StreamEntry[]> {
-    let from = '-';
-    for (;;) {
-      const entries = await this.client.xrange(partition[stream], from, '+', 'COUNT', PER_CALL[stream]);
-      if (entries.length === 0) return;
-      yield entries.map((entry) => toStreamEntry(partition, entry));
-      this.look(entries.length);
-      from = `(${entries.at(-1)![0]}`;
+    const read = (from: string) => this.client.xrange(partition[stream], from, '+', 'COUNT', PER_CALL[stream]);
+    for await (const page of streamPages(read)) {
+      yield page.map((entry) => toStreamEntry(partition, entry));
+      this.look(page.length);
     }
   }
 

@@ -12,7 +12,7 @@ import {
   toStreamEntry,
 } from '@nest-session/redis-events/internal';
 import type { SessionKeys, SessionPartitions } from '@nest-session/redis/internal';
-import { aside, scannedKeys } from './scanned-keys.js';
+import { aside, scannedKeys, streamPages } from './scanned-keys.js';
 
 const ENTRIES_PER_CALL = 100;
 const NOTHING: Position = [0, 0];
@@ -153,16 +153,13 @@ export class EventCopy {
   }
 
   async *#entries(from: SessionKeys, stream: string): AsyncGenerator<Entry> {
-    for (let start = '-'; ;) {
-      const replies = await this.client.xrangeBuffer(stream, start, '+', 'COUNT', ENTRIES_PER_CALL);
-      for (const [name, fields] of replies) {
-        const position = positionOf(String(name));
+    const read = (start: string) => this.client.xrangeBuffer(stream, start, '+', 'COUNT', ENTRIES_PER_CALL);
+    for await (const page of streamPages(read)) {
+      for (const [name, fields] of page) {
         const entry = toStreamEntry(from, [String(name), fields.map(String)]);
         const id = fieldOf(entry, 'session') ?? from.idOfMember(fieldOf(entry, 'member') ?? '');
-        yield { from, position, fields, id };
+        yield { from, position: positionOf(String(name)), fields, id };
       }
-      if (replies.length < ENTRIES_PER_CALL) return;
-      start = `(${String(replies.at(-1)![0])}`;
     }
   }
 }
@@ -190,6 +187,8 @@ interface Pending {
   /** When to retry it, in epoch ms. */
   readonly due: string;
 }
+
+type PendingRow = [position: string, consumer: string, idle: number, deliveries: number];
 
 const NEVER_DELIVERED: Pending = { deliveries: 0, record: undefined, due: '0' };
 
@@ -219,13 +218,12 @@ class GroupCopy {
     const retries = await this.client.zrange(keys.retries(name), '0', '-1', 'WITHSCORES');
     const due = new Map(retries.map((position, i) => [position, retries[i + 1]!]));
     const pending = new Map<string, Pending>();
-    for (let start = '-'; ;) {
-      const rows = await this.client.xpending(keys.events, name, start, '+', PENDING_PER_CALL);
-      for (const [position, , , deliveries] of rows as [string, string, number, number][]) {
+    const read = async (start: string) =>
+      (await this.client.xpending(keys.events, name, start, '+', PENDING_PER_CALL)) as PendingRow[];
+    for await (const rows of streamPages(read)) {
+      for (const [position, , , deliveries] of rows) {
         pending.set(position, { deliveries, record: records[position], due: due.get(position) ?? '0' });
-        start = `(${position}`;
       }
-      if (rows.length < PENDING_PER_CALL) break;
     }
     this.#pending.set(keys, pending);
   }

@@ -65,6 +65,13 @@ export async function inBatches<T>(
   for (const some of batchesOf(items, size)) await Promise.all(some.map(act));
 }
 
+/** Yields pages of a stream, or of what is pending there, each of entries that begin with their position. */
+export async function* streamPages<Entry extends readonly [position: string | Buffer, ...unknown[]]>(
+  read: (from: string) => Promise<Entry[]>,
+): AsyncIterable<Entry[]> {
+  for (let page = await read('-'); page.length > 0; page = await read(`(${String(page.at(-1)![0])}`)) yield page;
+}
+
 /** As `Map.groupBy()`, which Node.js 20 does not have. */
 export function groupedBy<Item, Group>(items: readonly Item[], groupOf: (item: Item) => Group): Map<Group, Item[]> {
   const groups = new Map<Group, Item[]>();
