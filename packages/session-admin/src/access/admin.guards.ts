@@ -78,7 +78,6 @@ export class ApplicationGuard implements CanActivate, OnModuleInit {
   }
 }
 
-/** A request of Express or Fastify, with the path of its route. */
 interface RoutedRequest {
   readonly originalUrl: string;
   readonly route?: { readonly path: string };

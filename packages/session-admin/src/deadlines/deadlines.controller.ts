@@ -88,7 +88,6 @@ export class WaitingDeadlines {
       key,
       dueTime: shownInstant(dueAt),
       scheduledTime: shownInstant(scheduledAt),
-      /** Bytes of the text of its data. */
       size: Buffer.byteLength(text ?? ''),
       ...shownValue(data && (() => data(name, readData(name, text, store.serializer, DeadlineDataError)))),
     };
@@ -121,7 +120,6 @@ export class DeadlinesController {
     @Inject(AdminActions) private readonly actions: AdminActions,
   ) {}
 
-  /** The names or, with `name`, the deadlines of one. */
   @Get('deadlines')
   async list(@Query() query: Parameters) {
     const name = textIn(query, 'name');

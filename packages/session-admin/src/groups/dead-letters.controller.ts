@@ -119,7 +119,6 @@ export class DeadLettersController {
       /** With what its event is about before it: unique. */
       id: `${of}:${id}`,
       of,
-      /** When it became one. */
       time: shownInstant(at),
       reason,
       group: group ?? null,

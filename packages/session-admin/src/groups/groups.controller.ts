@@ -89,11 +89,9 @@ export class GroupsController {
 function showGroup(of: EventSource, group: EventGroupInfo) {
   const { name, lag, pending, retrying, dropped, lostDeadLetters, oldestUnread, consumers } = group;
   return {
-    /** What its events are about. */
     of,
     name,
     lag,
-    /** When the oldest event was recorded that it has not read. */
     oldestUnread: shownInstant(oldestUnread),
     pending,
     retrying,

@@ -42,19 +42,16 @@ export class OverviewController {
       username: requestSessionOf(requestOf(request))?.existing?.principalName ?? null,
       sessions,
       deadlines,
-      /** The stores that have groups. */
       groupsOf: this.sources.which(undefined).map(([source]) => source),
       versions: { nestSession: VERSION, node: process.version },
     };
   }
 
-  /** Null without sessions. */
   async #sessions() {
     if (!this.userSessions.areThere) return null;
     const [store, health] = await Promise.all([this.#sessionStore(), this.sessionHealth?.look(LATE)]);
     const reasons = (health?.data['reasons'] ?? []) as readonly string[];
     return {
-      /** Whether sessions can be found by their user. */
       areIndexed: this.userSessions.areIndexed,
       store,
       health: health ? { state: health.state, reasons } : null,

@@ -1,6 +1,5 @@
 import { when } from './words.js';
 
-/** What the parts of the page share. */
 export const $ = (id) => document.getElementById(id);
 
 /** An element with properties and children; texts are never markup. */

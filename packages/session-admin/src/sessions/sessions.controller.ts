@@ -61,7 +61,6 @@ export class UserSessions {
     const inOrder = theirs.toSorted((a, b) => wanted.indexOf(a.record.id) - wanted.indexOf(b.record.id));
     return {
       sessions: inOrder.map((each) => showSession(each, context)),
-      /** How many sessions the user has. */
       total,
       /** The `offset` of the next page; null: this is the last one. */
       next: ids.length > limit ? offset + limit : null,
@@ -166,7 +165,6 @@ function showSession({ record, session }: InspectedSession, { ownId, shownId }: 
     expired: false,
     /** Null where nobody is signed in. */
     principalName: readablePrincipal({ session }) ?? null,
-    /** When somebody signed in. */
     authenticatedTime: shownInstant(authenticatedAt),
     /** When it expires unless it is used; null: never. */
     expirationTime: shownInstant(expiry),
@@ -175,7 +173,6 @@ function showSession({ record, session }: InspectedSession, { ownId, shownId }: 
     device: device ? { address: device.address ?? null, userAgent: device.userAgent ?? null } : null,
     /** Bytes of the names and the texts of its attributes. */
     size: attributesOf({ record, session }).reduce((sum, { size }) => sum + size, 0),
-    /** Whether it is the session of the request. */
     isOwn: id === ownId,
   };
 }

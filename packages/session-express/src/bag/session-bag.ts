@@ -21,7 +21,6 @@ export class BagValues {
     readonly cookie: SessionCookie,
   ) {}
 
-  /** The id of the session, or its last id. */
   get id(): string {
     return this.#left?.id ?? this.session.id;
   }
@@ -64,7 +63,6 @@ export class BagValues {
     return new Map(values.filter(([, value]) => value !== undefined));
   }
 
-  /** Detaches the bag from the session. From then on it shows these values. */
   leave(id: string, values: Map<string, unknown>): void {
     this.#left ??= { id, values };
     this.cookie.detach();
@@ -155,7 +153,6 @@ export class SessionBag {
     return values.id;
   }
 
-  /** The lifetime of the cookie, which is also the idle timeout. */
   get cookie(): SessionCookie {
     return this[CONTENT].values.cookie;
   }
@@ -193,7 +190,6 @@ export class SessionBag {
     return this;
   }
 
-  /** Returns the value of an attribute, as in @fastify/session. */
   get(name: string): unknown {
     return this[CONTENT].values.get(name);
   }
@@ -251,7 +247,6 @@ for (const name of OF_SESSION) {
 // A property that a request sets on the prototype, or on a method, would appear in every session.
 freezeShared(SessionBag.prototype);
 
-/** Runs an action, and reports its result to the callback or, without one, by the returned promise. */
 function answer<T>(bag: SessionBag, callback: unknown, action: () => T | Promise<T>): SessionBag | Promise<T> {
   const result = new Promise<T>((resolve) => resolve(action()));
   if (typeof callback !== 'function') return result;

@@ -50,7 +50,6 @@ function copyOf(prototype: object): object {
 /** Called when the lifetime of the cookie changes. Milliseconds, or null for a lifetime until the browser is closed. */
 type LifetimeChange = (maxAge: number | null) => void;
 
-/** The attributes of the cookie, except its lifetime. They are options and the same in every session. */
 export type CookieDescription = SetCookieAttributes;
 
 /** Its lifetime, also the idle timeout, can be changed. Its other attributes are options of `SessionModule`. */

@@ -55,7 +55,6 @@ export const {
 
 export const REQUEST_SESSIONS = Symbol('REQUEST_SESSIONS');
 
-/** Optional, so that our own error names the missing module. */
 export const requestSessions: Provider = {
   provide: REQUEST_SESSIONS,
   inject: [{ token: RequestSessions, optional: true }],

@@ -52,7 +52,6 @@ const REFUSALS = {
   503: 'Session store unavailable',
 } as const;
 
-/** The error for a client whose page of another origin has passed the check of the handshake. */
 const FOREIGN = 'Origin not allowed';
 
 /** The error for a client of socket.io that recovered its state before its session was checked. */
@@ -267,12 +266,10 @@ export class GatewaySockets {
     return client;
   }
 
-  /** Whether a socket that no check has seen was opened by a page of another origin. */
   #isForeign(request: Partial<IncomingMessage> | undefined): boolean {
     return request?.headers !== undefined && !this.sessions.allowsOriginOf(request as IncomingMessage);
   }
 
-  /** Finds the client of a new ws socket by its request. */
   #adopt(socket: object, request: IncomingMessage | undefined): GatewayClient | undefined {
     const client = request && this.#clients.get(request);
     if (!client) return undefined;

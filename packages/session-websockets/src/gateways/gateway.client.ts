@@ -16,7 +16,6 @@ interface SharedLoad {
 
 /** A client of a gateway, with the session that its handshake presented, for as long as the session lives. */
 export class GatewayClient implements OpenConnection {
-  /** The session ids under which the connection is registered. */
   #ids: readonly string[] = [];
   #id: string | undefined;
   /** Why a presented session closes the connection, by its id, while it is not yet known which of them is opened. */
@@ -44,7 +43,6 @@ export class GatewayClient implements OpenConnection {
     return this.#closing;
   }
 
-  /** Whether either side has closed the connection. */
   get isGone(): boolean {
     return this.#isGone;
   }

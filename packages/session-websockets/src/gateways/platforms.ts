@@ -16,7 +16,6 @@ export interface IoSocket extends IoClient {
   _cleanup?(): void;
 }
 
-/** The data that a client sends when it connects to a namespace. */
 export type IoAuth = Readonly<Record<string, unknown>>;
 
 interface IoConnection extends EventEmitter {
@@ -41,14 +40,12 @@ export interface IoNamespace {
 type IoMiddleware = (socket: IoSocket, next: (error?: Error) => void) => void;
 type RunMiddleware = (request: IncomingMessage, response: EngineResponse, done: () => void) => void;
 
-/** The response of a poll, or what stands for it at an upgrade. */
 export type EngineResponse = Pick<ServerResponse, 'writeHead' | 'end'>;
 type AllowRequest = (request: IncomingMessage, decide: (problem: string | null, isAllowed: boolean) => void) => void;
 
 /** A connection after its handshake, with the request of that. */
 export type LaterConnection = IoClient['conn'] & Pick<IoClient, 'request'>;
 
-/** A request of an engine, with the query of its URL. */
 type EngineRequest = IncomingMessage & { readonly _query?: { readonly sid?: string } };
 
 type VerifyEngine = (
