@@ -12,8 +12,7 @@ import {
 } from '@nest-session/core/internal';
 import { JsonAttributeSerializer, SessionToken } from '@nest-session/core';
 import type { ResolvedExpressSessionOptions, Secret } from './express-session.options.js';
-import { isOwn } from './bag/session-bag.js';
-import { type PrincipalRule, type SessionProperties, userIn } from './principal/principal-rule.js';
+import { isOwn, type PrincipalRule, type SessionProperties, userIn } from './principal/principal-rule.js';
 import { logger, warnOnce } from './express-session.logger.js';
 
 // The prefix of a signed value.

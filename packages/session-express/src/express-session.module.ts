@@ -30,7 +30,7 @@ import {
 } from './express-session.options.js';
 import type { CookieDescription } from './bag/session-cookie.js';
 import { logger, warnOnce } from './express-session.logger.js';
-import type { BagSettings } from './request/request-bag.js';
+import type { BagSettings } from './bag/session-bag.js';
 import { type NoPrincipalReason, type NoPrincipalReport, PrincipalAdoption } from './principal/session-principal.js';
 import { clearedCookieCheck, CookieCheck } from './request/cookie-checks.js';
 import { RequestBags, requestProperties } from './request/request-bags.js';

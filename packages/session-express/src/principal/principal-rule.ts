@@ -1,5 +1,5 @@
 import type { SessionData } from 'express-session';
-import { assertPrincipalName } from '@nest-session/core/internal';
+import { assertPrincipalName, isIdentityAttribute } from '@nest-session/core/internal';
 import { PassportKeys } from './passport-logins.js';
 
 /** The properties of a session, as the next request reads them. They are passed to functions of the options. */
@@ -11,6 +11,14 @@ export type SessionProperties = Readonly<Partial<SessionData>> & Readonly<Record
  * with such an `id`, `_id` or `sub`. Anything else fails the save.
  */
 export type PrincipalOfSession = (session: SessionProperties) => string | number | bigint | object | undefined | null;
+
+// Attributes whose names begin with it belong to the library, and are no properties.
+const RESERVED = 'nest-session.';
+
+/** Whether the application may use a name for a property: a client may have chosen it. */
+export function isOwn(name: string): boolean {
+  return !name.startsWith(RESERVED) && !isIdentityAttribute(name);
+}
 
 export interface PrincipalRule {
   /** The properties in which Passport keeps its users, if they are the principals. */

@@ -2,8 +2,8 @@ import { isDeepStrictEqual } from 'node:util';
 import type { IncomingMessage } from 'node:http';
 import { SessionStateError } from '@nest-session/core';
 import { fastifyRequestOf, type RequestSession, type TrackedSession } from '@nest-session/core/internal';
-import { isOwn, type Update } from '../bag/session-bag.js';
 import {
+  isOwn,
   nameIfAny,
   PASSPORT_USER,
   principalNameOf,
@@ -13,6 +13,9 @@ import {
 } from './principal-rule.js';
 import { type PassportKeys, type PassportLogin, passportLoginOf } from './passport-logins.js';
 import { warnOnce } from '../express-session.logger.js';
+
+/** Returns the next value of an attribute. */
+export type Update = (current: unknown) => unknown;
 
 export type NoPrincipalReason = 'no-id' | 'not-by-passport';
 

@@ -1,8 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { assignedAt, type RequestSession, requestSessionOf } from '@nest-session/core/internal';
-import { type BagSettings, RequestBag } from './request-bag.js';
+import { type BagSettings, RequestBag, type SessionBag } from '../bag/session-bag.js';
 import { watchPassport } from '../principal/passport-logins.js';
-import type { SessionBag } from '../bag/session-bag.js';
 
 /** The property bags of all requests and messages of an application. It creates each at its first use. */
 export class RequestBags {

@@ -1,8 +1,7 @@
 import type { Session, SessionRepository } from '@nest-session/core';
 import { cookieLifetimeOf, TrackedSession } from '@nest-session/core/internal';
-import { propertiesOf, type SessionBag } from '../bag/session-bag.js';
+import { type BagSettings, callSafely, propertiesOf, reportUntold, type SessionBag } from '../bag/session-bag.js';
 import { SessionCookie } from '../bag/session-cookie.js';
-import { type BagSettings, callSafely, reportUntold } from './request-bag.js';
 
 type Reply<T> = (error?: unknown, result?: T) => void;
 
