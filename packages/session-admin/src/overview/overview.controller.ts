@@ -15,7 +15,7 @@ import {
 import { rightsOf } from '../access/admin.guards.js';
 import { VERSION } from '../configuration/version.js';
 import { WaitingDeadlines } from '../deadlines/deadlines.controller.js';
-import { EventSources } from '../groups/groups.controller.js';
+import { EventSources } from '../groups/groups.controllers.js';
 import { shownSeconds } from '../http/shown.js';
 import { UserSessions } from '../sessions/sessions.controller.js';
 

@@ -40,6 +40,15 @@ export async function read(path, query) {
   }
 }
 
+/** What whoever looks at the page may do. */
+export let rights = {};
+
+export async function readOverview() {
+  const overview = await read('overview');
+  rights = overview.rights;
+  return overview;
+}
+
 async function change(method, path, query) {
   try {
     return await request(method, path, query);

@@ -1,4 +1,4 @@
-import { read } from './api.js';
+import { readOverview } from './api.js';
 import { $, attempt, fact, foreign, make, startDialog, tell } from './dom.js';
 import { showDeadlines, startDeadlines } from './deadlines.js';
 import { showGroups } from './groups.js';
@@ -14,10 +14,8 @@ const HEALTH = {
   down: 'Sessions do not work:',
 };
 
-let overview;
-
 async function refresh() {
-  overview = await read('overview');
+  const overview = await readOverview();
   const { username, sessions, deadlines, groupsOf, versions } = overview;
   $('who').replaceChildren(...(username === null ? [] : ['You are ', foreign(username)]));
   const { state, reasons } = sessions?.health ?? { state: '', reasons: [] };
@@ -63,7 +61,7 @@ async function show() {
     if (link.dataset.view === view) link.setAttribute('aria-current', 'page');
     else link.removeAttribute('aria-current');
   }
-  if (view) await VIEWS[view](new URLSearchParams(query), overview.rights);
+  if (view) await VIEWS[view](new URLSearchParams(query));
   else tell('This application has neither sessions nor deadlines.');
 }
 
