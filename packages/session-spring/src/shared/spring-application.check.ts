@@ -3,7 +3,7 @@ import type { Redis } from 'ioredis';
 import { InvalidSessionOptionsError } from '@nest-session/core';
 import { type BackgroundService, InjectConnection, logger, settledWithin } from '@nest-session/redis-events/internal';
 import { MODULE, type ResolvedSpringSessionOptions, SPRING_SESSION_OPTIONS } from '../spring-session.options.js';
-import { isOfSimpleRepository, type SampledSession, sampleSession } from '../look/spring-overview.js';
+import { isOfSimpleRepository, type SampledSession, sampleSession } from '../look/spring-look.js';
 import { isAlive } from '../read/spring-session.js';
 import { SharedKeys, storedIds } from '../keys/spring-keys.js';
 import type { StoredForm } from '../values/stored-value.js';

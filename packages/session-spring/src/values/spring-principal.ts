@@ -33,7 +33,6 @@ export function attributesHere(fields: Iterable<readonly [field: string, stored:
   return { attributes, springName };
 }
 
-/** The attribute in which Spring Security keeps who is signed in. */
 export const SECURITY_CONTEXT = 'SPRING_SECURITY_CONTEXT';
 
 /** Whether a value is where Spring Security keeps its context, and is none to it. */

@@ -42,7 +42,6 @@ export interface Heard {
   readonly laterId?: string | undefined;
 }
 
-/** Who was signed in when a session was loaded, and who is from now on. */
 interface PrincipalChange {
   /** By Spring Security alone. */
   readonly before: string | undefined;

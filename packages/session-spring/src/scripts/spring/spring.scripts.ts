@@ -66,7 +66,6 @@ export class SpringScripts {
     return chosen(all, await this.#scripts.springBuckets(keys.length, keys, [this.#mends]));
   }
 
-  /** Sessions without one of their times. */
   async incompleteSessions<Keys extends { readonly session: string; readonly shadow: string }>(
     all: readonly Keys[],
   ): Promise<Keys[]> {
