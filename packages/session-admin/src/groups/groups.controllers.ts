@@ -28,7 +28,7 @@ import { limitIn, type Query as Parameters, requiredText, textIn, wordIn } from 
 import { shownInstant, shownSeconds, shownValue } from '../http/shown.js';
 import { ADMIN_OPTIONS, type ResolvedAdminOptions } from '../configuration/session-admin.options.js';
 
-export const EVENT_SOURCES = ['sessions', 'deadlines'] as const;
+const EVENT_SOURCES = ['sessions', 'deadlines'] as const;
 
 export type EventSource = (typeof EVENT_SOURCES)[number];
 

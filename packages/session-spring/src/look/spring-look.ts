@@ -54,7 +54,7 @@ const FEW = 5;
 
 export type SpringOverview = ReturnType<typeof springOverview>;
 
-export function springOverview(counts: KeyCounts, samples: readonly SampledSession[]) {
+function springOverview(counts: KeyCounts, samples: readonly SampledSession[]) {
   const others = counts.shadow + counts.bucket + counts.expirations + counts.index;
   const isIndexed = others > 0 || samples.some(outlivesItsSession);
   const inBuckets = isIndexed ? ('buckets' as const) : undefined;
