@@ -3,7 +3,7 @@ import { redisTime } from '@nest-session/redis-events/internal';
 import type { CommandCall, ExitCode } from './command.js';
 import { columns, counted, shownTime } from './shown.js';
 import { type OpenStore, shownExample, withStore, WRITES } from './store-access.js';
-import { shownEvent, storeEvents, type ToldEvent } from './store-events.js';
+import { shownEvent, storeEvents, type ToldEvent } from './store-content.js';
 import { UsageError, wholeNumber } from './usage.error.js';
 
 const ALL = 'all';

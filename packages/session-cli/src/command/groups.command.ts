@@ -2,7 +2,7 @@ import { shownText } from '@nest-session/core/internal';
 import type { CommandCall, ExitCode } from './command.js';
 import { columns, shownDuration } from './shown.js';
 import { withStore, WRITES } from './store-access.js';
-import { groupsOf, storeEvents } from './store-events.js';
+import { groupsOf, storeEvents } from './store-content.js';
 import { UsageError } from './usage.error.js';
 
 export async function run(call: CommandCall): Promise<ExitCode> {

@@ -45,7 +45,6 @@ function rowOf({ id, creationTime, authenticatedAt, lastAccessedTime, timeToLive
   ];
 }
 
-// Sessions that are read at once.
 const PAGE_SIZE = 250;
 
 // It reads only: the script for this removes what an outage has left in the index. `total` also counts sessions whose

@@ -2,8 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { InvalidSessionOptionsError } from '@nest-session/core';
 import { type PartitionKeys, shownCommand, shownContent } from '@nest-session/redis-events/internal';
 import { counted, shownDuration } from '../command/shown.js';
-import { contentOf, entriesIn, instanceStates } from '../command/store-content.js';
-import { groupsOf, type ToldGroup } from '../command/store-events.js';
+import { contentOf, entriesIn, groupsOf, instanceStates, type ToldGroup } from '../command/store-content.js';
 import { type Check, type Diagnosis, error, ofStore, ok, orOk, seePage, warning } from './diagnosis.js';
 
 /** Whether this version can use what is in the namespace: as an application checks it at the start. */

@@ -48,11 +48,9 @@ export class UserErasure {
   readonly #principal: { readonly hash: string; readonly text: string };
   readonly #erased = {
     live: 0,
-    /** Sessions that had ended, whose data was kept for handlers. */
     ended: 0,
     events: 0,
     deadLetters: 0,
-    /** Records of how many sessions the user has. */
     ledgers: 0,
   };
   readonly #ids = new Set<string>();

@@ -26,7 +26,6 @@ interface Entry {
   readonly id: string;
 }
 
-/** An entry, and the partition, the stream and the position of its copy. */
 interface Copy extends Entry {
   readonly to: SessionKeys;
   readonly key: string;
@@ -199,7 +198,6 @@ interface Copies {
 }
 
 class GroupCopy {
-  /** The pending events by partition and position. */
   readonly #pending = new Map<PartitionKeys, ReadonlyMap<string, Pending>>();
   readonly #copies = new Map<PartitionKeys, Copies>();
   readonly #read: ReadonlyMap<PartitionKeys, Position>;

@@ -12,7 +12,6 @@ export const ALL_ASIDE = `${ASIDE}*`;
 const OF_EVENTS =
   /^events(?::(?:dead(?::(?:index|sizes|lost|unreported))?|(?:failing|retries):[^]+|handlers|wanted(?::broadcast:[\w-]+)?|trimmed|thinned|dropped))?$/;
 
-/** A key of a partition, and the part of it after the prefix. */
 export interface ScannedKey<Keys extends PartitionKeys = SessionKeys> {
   readonly key: string;
   readonly partition: Keys;

@@ -25,7 +25,7 @@ export interface FoundKey<Keys extends PartitionKeys> {
 }
 
 /** What was looked at in one call. */
-export interface Look {
+interface Look {
   readonly items: number;
   readonly problems: readonly Problem[];
 }
