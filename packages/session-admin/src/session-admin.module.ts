@@ -10,7 +10,7 @@ import {
 } from '@nestjs/common';
 import { InvalidSessionOptionsError, SessionRepository, SkipCsrf } from '@nest-session/core';
 import { DeadlineHandlerModule, DeadlineStore } from '@nest-session/deadlines/internal';
-import { AccessGuard, ApplicationGuard, OriginGuard } from './access/admin.guards.js';
+import { AdminGuard } from './access/admin.guards.js';
 import { AdminActions, SecurityReports } from './audit/admin-actions.js';
 import {
   ADMIN_OPTIONS,
@@ -19,8 +19,7 @@ import {
   type SessionAdminModuleOptions,
 } from './configuration/session-admin.options.js';
 import { DeadlinesController, WaitingDeadlines } from './deadlines/deadlines.controller.js';
-import { DeadLettersController } from './groups/dead-letters.controller.js';
-import { EventSources, GroupsController } from './groups/groups.controller.js';
+import { DeadLettersController, EventSources, GroupsController } from './groups/groups.controllers.js';
 import { OverviewController } from './overview/overview.controller.js';
 import { PageController } from './page/page.controller.js';
 import { SessionsController, UserSessions } from './sessions/sessions.controller.js';
@@ -91,8 +90,8 @@ const NO_STORE =
 function controllerAt(path: string, base: Type): Type {
   class Located extends base {}
   Object.defineProperty(Located, 'name', { value: base.name });
-  UseGuards(ApplicationGuard, OriginGuard, AccessGuard)(Located);
-  // `OriginGuard` refuses what the application's `CsrfGuard` would refuse.
+  UseGuards(AdminGuard)(Located);
+  // `AdminGuard` refuses what the application's `CsrfGuard` would refuse.
   SkipCsrf()(Located);
   Controller({ path, version: VERSION_NEUTRAL })(Located);
   return Located;

@@ -12,8 +12,7 @@ import {
 } from '@nest-session/core/internal';
 import { JsonAttributeSerializer, SessionToken } from '@nest-session/core';
 import type { ResolvedExpressSessionOptions, Secret } from './express-session.options.js';
-import { isOwn } from './bag/session-bag.js';
-import { type PrincipalRule, type SessionProperties, userIn } from './principal/principal-rule.js';
+import { isOwn, type PrincipalRule, type SessionProperties, userIn } from './principal/principal-rule.js';
 import { logger, warnOnce } from './express-session.logger.js';
 
 // The prefix of a signed value.
@@ -53,10 +52,7 @@ function decoded(value: string): string {
   }
 }
 
-/**
- * Decodes the text that connect-redis stored: JSON of the properties, including the cookie.
- * @throws TypeError when the user of the session has no name
- */
+/** The JSON of the properties, including the cookie. @throws TypeError when the user of the session has no name */
 function decodeOldSession(text: string, principal: PrincipalRule | undefined): ForeignSessionData | undefined {
   const stored = parsed(text);
   if (typeof stored !== 'object' || stored === null || !('cookie' in stored)) return undefined;
@@ -91,7 +87,6 @@ function parsed(text: string): unknown {
 
 type Options = Pick<ResolvedExpressSessionOptions, 'secrets' | 'name' | 'prefix' | 'oldCookie' | 'principal'>;
 
-/** Takes over sessions that express-session and connect-redis stored. It finds them by their signed cookies. */
 export class ConnectRedisTakeover implements SessionTakeover {
   #hasWarned = false;
 
@@ -171,11 +166,8 @@ const NOT_FOUND =
   'Sessions.end() got an id of express-session and found no session: it has ended, or it was taken over and has another ' +
   'id since a login, and then it goes on. To sign a user out, call Sessions.endAll(name). This is logged once';
 
-/**
- * Derives the token, so that all requests with the old session get the same new one, whichever secret has signed their
- * cookies: by the oldest secret, which stands last, because a newer one is put before it. Deriving it takes that
- * secret.
- */
+// All requests with the old session get the same new token, whichever secret has signed their cookies: it is derived by
+// the oldest secret, which stands last.
 export function tokenOf(sid: string, secrets: readonly Secret[]): SessionToken {
   return new SessionToken(createHmac('sha256', secrets.at(-1)!).update(`takeover:${sid}`).digest('base64url'));
 }

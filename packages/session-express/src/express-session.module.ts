@@ -30,7 +30,7 @@ import {
 } from './express-session.options.js';
 import type { CookieDescription } from './bag/session-cookie.js';
 import { logger, warnOnce } from './express-session.logger.js';
-import type { BagSettings } from './request/request-bag.js';
+import type { BagSettings } from './bag/session-bag.js';
 import { type NoPrincipalReason, type NoPrincipalReport, PrincipalAdoption } from './principal/session-principal.js';
 import { clearedCookieCheck, CookieCheck } from './request/cookie-checks.js';
 import { RequestBags, requestProperties } from './request/request-bags.js';
@@ -123,10 +123,7 @@ export class ExpressSessionModule extends ExpressSessionModuleDefinition impleme
     extension.shown = (session) => bags.showing(session)?.bag as Session | undefined;
   }
 
-  /**
-   * Starts to take over old sessions, because the module of the store is constructed by now. Called by Nest.
-   * @throws InvalidSessionOptionsError when the platform does not trust the proxy that the options expect
-   */
+  /** Called by Nest. @throws InvalidSessionOptionsError when the platform does not trust the proxy of the options */
   onModuleInit(): void {
     const { answers, needsProxy, secrets } = this.#options;
     const { httpAdapter } = this.moduleRef.get(HttpAdapterHost, { strict: false });
@@ -167,7 +164,6 @@ function optionsOf(instance: object): { readonly trustProxy?: unknown } | undefi
   return key && (instance as Record<symbol, { readonly trustProxy?: unknown }>)[key];
 }
 
-/** The attributes of the cookie that are the same for all requests. */
 function cookieOfAll({
   path,
   domain,

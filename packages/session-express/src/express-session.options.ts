@@ -11,10 +11,7 @@ interface OldCookie extends Pick<ResolvedCookieOptions, 'httpOnly' | 'secure' | 
 
 const WHERE = 'in SessionModule.forRoot()';
 
-/**
- * Reads the section `cookie`. Refuses attributes that differ from the cookie of `SessionModule`, because the
- * application would rely on attributes that the cookie does not have.
- */
+/** Attributes that differ are refused, because the application would rely on what the cookie does not have. */
 function readCookie(reader: OptionReader, given: CookieOptions | undefined, cookie: ResolvedCookieOptions): OldCookie {
   const { httpOnly, secure, sameSite, partitioned } = cookie;
   const attributes = { httpOnly, secure, sameSite, partitioned };
@@ -97,7 +94,6 @@ function isAny(_value: unknown): _value is unknown {
 /** What an option means here. A `problem` says why the option cannot be kept, and what to do instead. */
 type Answer = string | { readonly problem: string };
 
-/** The answer to a value of each option of express-session. */
 const ANSWERS: Readonly<Record<string, (value: unknown, cookie: ResolvedCookieOptions) => Answer>> = {
   resave: () => 'a request without changes writes nothing, except to renew the session once per `touchInterval`',
   rolling: (value, { maxAge }) => {
@@ -114,7 +110,6 @@ const ANSWERS: Readonly<Record<string, (value: unknown, cookie: ResolvedCookieOp
   store: () => ({ problem: 'is not needed, because RedisSessionModule.forRoot() stores the sessions: remove it' }),
 };
 
-/** Reads the options of express-session that have no counterpart of their own. Returns the answers for the log. */
 function answerOptions(reader: OptionReader, options: object, cookie: ResolvedCookieOptions): string[] {
   const answers: string[] = [];
   for (const [name, answer] of Object.entries(ANSWERS)) {
@@ -156,17 +151,11 @@ export interface ExpressSessionModuleOptions extends Partial<Omit<SessionOptions
   principal?: PrincipalOfSession | 'passport' | false;
 }
 
-/** The options, checked and with all defaults. */
 export type ResolvedExpressSessionOptions = ReturnType<typeof resolveExpressSessionOptions>;
 
-/** A key of `createHmac()`. */
 export type Secret = string | Uint8Array;
 
-/**
- * Reads and checks the options.
- * @param cookie the cookie of `SessionModule`
- * @throws InvalidSessionOptionsError that names all problems at once
- */
+/** `cookie`: that of `SessionModule`. @throws InvalidSessionOptionsError that names all problems at once */
 export function resolveExpressSessionOptions(options: ExpressSessionModuleOptions, cookie: ResolvedCookieOptions) {
   const reader = new OptionReader('ExpressSessionModule', options);
   const secret = reader.value('secret', isSecret, 'a non-empty string or Buffer, or a list of them');

@@ -10,7 +10,7 @@ export {
   storedIds,
 } from './keys/spring-keys.js';
 export { lookAtSpring, SPRING_RULES, type SpringLook, type SpringRule } from './look/spring-look.js';
-export type { SpringOverview } from './look/spring-overview.js';
+export type { SpringOverview } from './look/spring-look.js';
 export { readSpringFields } from './read/spring-session.js';
 export { SharedScripts } from './scripts/shared/shared.scripts.js';
 export { SpringScripts } from './scripts/spring/spring.scripts.js';

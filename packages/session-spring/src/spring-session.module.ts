@@ -94,7 +94,6 @@ const { ConfigurableModuleClass: SpringSessionModuleDefinition, MODULE_OPTIONS_T
     .setExtras({}, (definition) => ({ ...explainInjection(MODULE, definition), global: true }))
     .build();
 
-/** Says what runs, as soon as Redis has told its version. */
 @Injectable()
 class SpringStartLog extends StoreStartLog {
   constructor(
@@ -136,7 +135,6 @@ const SERVICES: Readonly<Record<SpringMode, ServicesOfStore>> = {
   },
 };
 
-/** Starts the background work of sessions of Spring when the application is complete, and ends it. */
 @Injectable()
 class SpringSessionLifecycle extends StoreLifecycle {
   constructor(
@@ -151,7 +149,6 @@ class SpringSessionLifecycle extends StoreLifecycle {
 const OF_SESSION_MODULE = { token: SESSION_OPTIONS, optional: true };
 const BACKGROUND = connectionToken('background');
 
-/** What the providers of every store inject. */
 const VALUES: Provider[] = [
   {
     provide: SPRING_SESSION_OPTIONS,
@@ -161,7 +158,17 @@ const VALUES: Provider[] = [
   },
   { provide: CONNECTION_OPTIONS, useExisting: SPRING_SESSION_OPTIONS },
   { provide: DELIVERY_OPTIONS, useExisting: SPRING_SESSION_OPTIONS },
-  { provide: SessionPartitions, inject: [SPRING_SESSION_OPTIONS, OF_SESSION_MODULE], useFactory: partitionsOf },
+  {
+    provide: SessionPartitions,
+    inject: [SPRING_SESSION_OPTIONS, OF_SESSION_MODULE],
+    // One: the keys of Spring cannot be spread.
+    useFactory: ({ namespace, mode }: ResolvedSpringSessionOptions, sessions: ResolvedSessionOptions | undefined) =>
+      new SessionPartitions(namespace, 1, {
+        module: MODULE,
+        ...(sessions && { ids: sessions.ids.form, limits: sessions.maxSessions !== undefined }),
+        ...(mode === 'shared' && { holds: 'shared-sessions' }),
+      }),
+  },
   {
     provide: REQUEST_SESSION_SCRIPTS,
     inject: [SessionPartitions, SPRING_SESSION_OPTIONS],
@@ -171,7 +178,15 @@ const VALUES: Provider[] = [
       return scriptsOn((client) => new SessionScripts(client, partitions, rules));
     },
   },
-  { provide: END_NOTIFICATIONS, inject: [SPRING_SESSION_OPTIONS, SHADOW_KEY_LISTENER], useFactory: endNotifications },
+  {
+    provide: END_NOTIFICATIONS,
+    inject: [SPRING_SESSION_OPTIONS, SHADOW_KEY_LISTENER],
+    useFactory: ({ mode }: ResolvedSpringSessionOptions, listener: KeyspaceNotificationListener): EndNotifications => ({
+      get state() {
+        return mode === 'read' ? 'off' : listener.health.state;
+      },
+    }),
+  },
   {
     provide: SESSION_REPOSITORY_OPTIONS,
     inject: [SPRING_SESSION_OPTIONS, OF_SESSION_MODULE],
@@ -199,7 +214,16 @@ const PROVIDERS: Provider[] = [
   {
     provide: IndexedSessionRepository,
     inject: [SPRING_SESSION_OPTIONS, OF_SESSION_MODULE, SpringSessionRepository, SharedSessionRepository],
-    useFactory: repositoryOfMode,
+    useFactory: (
+      { mode }: ResolvedSpringSessionOptions,
+      sessions: ResolvedSessionOptions | undefined,
+      read: SpringSessionRepository,
+      shared: SharedSessionRepository,
+    ): IndexedSessionRepository => {
+      const problems = sessions ? problemsWithSpring(mode, sessions) : [];
+      if (problems.length > 0) throw new InvalidSessionOptionsError(MODULE, problems);
+      return mode === 'read' ? read : shared;
+    },
   },
   SharedSessionSweeper,
   { provide: DueSweeper, useExisting: SharedSessionSweeper },
@@ -218,7 +242,18 @@ const PROVIDERS: Provider[] = [
       BackgroundLimiter,
       SharedSessionSweeper,
     ],
-    useFactory: expirationSweeper,
+    // The ends are not noted in our form, and a script for that would report live sessions.
+    useFactory: (
+      client: Redis,
+      scripts: ScriptsOn<SessionScripts>,
+      partitions: SessionPartitions,
+      options: ResolvedSpringSessionOptions,
+      limiter: BackgroundLimiter,
+      shared: SharedSessionSweeper,
+    ) => {
+      const stores = options.mode === 'shared' ? [shared] : [];
+      return new SessionExpirationSweeper(client, scripts(client), partitions, options, limiter, stores);
+    },
   },
   SharedSessionListener,
   SpringApplicationCheck,
@@ -227,30 +262,6 @@ const PROVIDERS: Provider[] = [
   SpringStartLog,
   SpringSessionLifecycle,
 ];
-
-/** In one partition: Spring's keys cannot be spread. */
-function partitionsOf(
-  { namespace, mode }: ResolvedSpringSessionOptions,
-  sessions: ResolvedSessionOptions | undefined,
-): SessionPartitions {
-  return new SessionPartitions(namespace, 1, {
-    module: MODULE,
-    ...(sessions && { ids: sessions.ids.form, limits: sessions.maxSessions !== undefined }),
-    ...(mode === 'shared' && { holds: 'shared-sessions' }),
-  });
-}
-
-function endNotifications(
-  { mode }: ResolvedSpringSessionOptions,
-  listener: KeyspaceNotificationListener,
-): EndNotifications {
-  if (mode === 'read') return { state: 'off' };
-  return {
-    get state() {
-      return listener.health.state;
-    },
-  };
-}
 
 function repositoryOptions(
   { serializer }: ResolvedSpringSessionOptions,
@@ -261,31 +272,6 @@ function repositoryOptions(
   // Spring has a say in the text, and the package of express-session in the values.
   if (serializer && ofApplication) serializer.plain = () => ofApplication.byDefault;
   return { ...session, serializer: serializer ?? session.serializer };
-}
-
-/** @throws InvalidSessionOptionsError when sessions of Spring cannot have an option of `SessionModule` */
-function repositoryOfMode(
-  { mode }: ResolvedSpringSessionOptions,
-  sessions: ResolvedSessionOptions | undefined,
-  read: SpringSessionRepository,
-  shared: SharedSessionRepository,
-): IndexedSessionRepository {
-  const problems = sessions ? problemsWithSpring(mode, sessions) : [];
-  if (problems.length > 0) throw new InvalidSessionOptionsError(MODULE, problems);
-  return mode === 'read' ? read : shared;
-}
-
-/** The ends are not noted in our form, and a script for that would report live sessions. */
-function expirationSweeper(
-  client: Redis,
-  scripts: ScriptsOn<SessionScripts>,
-  partitions: SessionPartitions,
-  options: ResolvedSpringSessionOptions,
-  limiter: BackgroundLimiter,
-  shared: SharedSessionSweeper,
-): SessionExpirationSweeper {
-  const stores = options.mode === 'shared' ? [shared] : [];
-  return new SessionExpirationSweeper(client, scripts(client), partitions, options, limiter, stores);
 }
 
 /**

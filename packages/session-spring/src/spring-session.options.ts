@@ -60,7 +60,6 @@ export type SpringSessionModuleOptions = ReadSpringSessionOptions | SharedSpring
 
 export const SPRING_SESSION_OPTIONS = Symbol('SPRING_SESSION_OPTIONS');
 
-/** The name of the module, for errors. */
 export const MODULE = 'SpringSessionModule';
 
 const ON_CLUSTER =
@@ -131,7 +130,6 @@ const HASHED_IDS =
   "Option `sessionIds` of SessionModule must be 'plain', because Spring Session knows a session by the id that its cookie " +
   'holds: write SessionModule.forRoot(springSessions()), with springSessions of @nest-session/spring.';
 
-/** What options of `SessionModule` the sessions of Spring cannot have. */
 export function problemsWithSpring(mode: SpringMode, options: ResolvedSessionOptions): string[] {
   const { ids, timeout, anonymousTimeout, absoluteTimeout, maxSessions, devices, deviceBound, rotateEvery } = options;
   const problems = ids.form === 'plain' ? [] : [HASHED_IDS];

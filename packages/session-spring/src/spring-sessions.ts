@@ -11,10 +11,7 @@ import {
   type TokenRefusalListener,
 } from '@nest-session/core';
 
-/**
- * A token is any well-formed text, not only what this draws: Spring draws UUIDs, or what its `SessionIdGenerator`
- * draws.
- */
+/** Draws our tokens. Spring draws UUIDs, or what its `SessionIdGenerator` draws. */
 class SpringTokenGenerator extends SessionTokenGenerator {
   generate(): string {
     return randomBytes(32).toString('base64url');
@@ -42,9 +39,6 @@ export function springSessions(
  * writes it, in Base64, and plain, as with `useBase64Encoding = false`. It sends Base64.
  */
 export class SpringCookieSessionIdResolver extends CookieSessionIdResolver {
-  /**
-   * Keeps the id in the cookie that the options describe. @throws InvalidSessionOptionsError that names all problems
-   */
   constructor(options?: CookieOptions) {
     super({ name: 'SESSION', ...options });
   }

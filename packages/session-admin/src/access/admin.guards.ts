@@ -15,12 +15,20 @@ import { CsrfError, InvalidSessionOptionsError } from '@nest-session/core';
 import { isObservable, lastValueFrom } from 'rxjs';
 import { isFromOtherOrigin, requestOf, requestSessionOf } from '@nest-session/core/internal';
 import { logger, SecurityReports } from '../audit/admin-actions.js';
-import { ADMIN_OPTIONS, type ResolvedAdminOptions } from '../configuration/session-admin.options.js';
-import { type AdminRight, type ResolvedRights, resolveRights } from '../configuration/admin-rights.js';
+import {
+  ADMIN_OPTIONS,
+  type AdminRight,
+  type ResolvedAdminOptions,
+  type ResolvedRights,
+  resolveRights,
+} from '../configuration/session-admin.options.js';
 
-/** Lets in whom the guards of the application let in. No cache may keep the responses. */
+/**
+ * Lets in whom the guards of the application let in, from a page of the same origin, for what the option `access` lets
+ * them do. No cache may keep the responses.
+ */
 @Injectable()
-export class ApplicationGuard implements CanActivate, OnModuleInit {
+export class AdminGuard implements CanActivate, OnModuleInit {
   #guards: readonly CanActivate[] | undefined;
 
   constructor(
@@ -28,6 +36,8 @@ export class ApplicationGuard implements CanActivate, OnModuleInit {
     @Inject(ModuleRef) private readonly moduleRef: ModuleRef,
     @Inject(ModulesContainer) private readonly modules: ModulesContainer,
     @Inject(HttpAdapterHost) private readonly host: HttpAdapterHost,
+    @Inject(Reflector) private readonly reflector: Reflector,
+    @Inject(SecurityReports) private readonly reports: SecurityReports,
   ) {}
 
   /** @throws InvalidSessionOptionsError for a guard that cannot be injected */
@@ -39,17 +49,35 @@ export class ApplicationGuard implements CanActivate, OnModuleInit {
     this.#guards = found;
   }
 
+  /** @throws CsrfError for an action of a page of another origin; ForbiddenException that says what is not allowed */
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const response: unknown = context.switchToHttp().getResponse();
+    const request = context.switchToHttp().getRequest<RoutedRequest>();
     const { httpAdapter } = this.host;
     httpAdapter.setHeader(response, 'Cache-Control', 'no-store');
     httpAdapter.setHeader(response, 'X-Content-Type-Options', 'nosniff');
     httpAdapter.setHeader(response, 'Cross-Origin-Resource-Policy', 'same-origin');
     // A request before `onModuleInit()` has ended is refused.
     if (!this.#guards) return false;
-    if (this.options.isOpen && !isAsWritten(context.switchToHttp().getRequest())) throw new NotFoundException(SPELLING);
+    if (this.options.isOpen && !isAsWritten(request)) throw new NotFoundException(SPELLING);
     for (const guard of this.#guards) if (!(await isLetIn(guard, context))) return false;
+    this.#refuseOtherOrigins(request);
+    const rights = resolveRights(await this.options.access(request));
+    if (!rights) throw new ForbiddenException('You have no access to the admin of sessions');
+    const needed = this.reflector.get<AdminRight | undefined>(NEEDED_RIGHT, context.getHandler());
+    if (needed && !rights[needed]) throw new ForbiddenException(`You may not ${ACTIONS[needed]}`);
+    granted.set(requestOf(request), rights);
     return true;
+  }
+
+  /** `trustedOrigins` of the application are others here. */
+  #refuseOtherOrigins(platform: object): void {
+    const request = requestOf(platform);
+    if (SAFE_METHODS.includes(request.method) || !isFromOtherOrigin(request, platform, NOBODY)) return;
+    const reason = 'cross-origin';
+    const { id: sessionId, principalName } = requestSessionOf(request)?.existing ?? {};
+    this.reports.report('refused-origin', { request, sessionId, principalName, reason });
+    throw new CsrfError(reason, 'A page of another origin sent this request');
   }
 
   /** The instance that the application has, or a new one with what can be injected where this module is imported. */
@@ -78,17 +106,13 @@ export class ApplicationGuard implements CanActivate, OnModuleInit {
   }
 }
 
-/** A request of Express or Fastify, with the path of its route. */
 interface RoutedRequest {
   readonly originalUrl: string;
   readonly route?: { readonly path: string };
   readonly routeOptions?: { readonly url?: string };
 }
 
-/**
- * Whether the path of a request is spelled as its route is. Routers also take other letter cases, encoded characters
- * and doubled slashes, which a rule for the path in front of the application does not see.
- */
+/** Routers also take other letter cases, encoded characters and doubled slashes, which a rule in front does not see. */
 function isAsWritten({ originalUrl, route, routeOptions }: RoutedRequest): boolean {
   const segmentsOf = (path: string) => path.replace(/\/$/, '').split('/').slice(1);
   const expected = segmentsOf(route?.path ?? routeOptions?.url ?? '');
@@ -102,10 +126,7 @@ const SPELLING = 'Not found: write the path exactly as the option `path` of Sess
 
 type NotesScope = (options: { readonly scope: Scope }) => ClassDecorator;
 
-/**
- * The scope of a guard, where its decorator notes it: no public file of Nest says where that is.
- * @throws TypeError where this version of Nest notes it in another way
- */
+/** No file of Nest says where it is noted. @throws TypeError where this version of Nest notes it in another way */
 export function scopeOf(guard: Type, decorate: NotesScope = Injectable): Scope {
   class Probe {}
   decorate({ scope: Scope.REQUEST })(Probe);
@@ -135,56 +156,17 @@ const IS_OPEN =
 const SAFE_METHODS: readonly unknown[] = ['GET', 'HEAD', 'OPTIONS'];
 const NOBODY: ReadonlySet<string> = new Set();
 
-/** Refuses actions that a page of another origin sends. `trustedOrigins` of the application are others here. */
-@Injectable()
-export class OriginGuard implements CanActivate {
-  constructor(@Inject(SecurityReports) private readonly reports: SecurityReports) {}
-
-  /** @throws CsrfError when it refuses the request */
-  canActivate(context: ExecutionContext): boolean {
-    const platform = context.switchToHttp().getRequest<object>();
-    const request = requestOf(platform);
-    if (SAFE_METHODS.includes(request.method)) return true;
-    if (!isFromOtherOrigin(request, platform, NOBODY)) return true;
-    const reason = 'cross-origin';
-    const { id: sessionId, principalName } = requestSessionOf(request)?.existing ?? {};
-    this.reports.report('refused-origin', { request, sessionId, principalName, reason });
-    throw new CsrfError(reason, 'A page of another origin sent this request');
-  }
-}
-
 const NEEDED_RIGHT = Symbol('NEEDED_RIGHT');
 
-/** The right that a handler needs. */
 export function Needs(right: AdminRight): MethodDecorator {
   return SetMetadata(NEEDED_RIGHT, right);
 }
 
-const found = new WeakMap<object, NonNullable<ResolvedRights>>();
+const granted = new WeakMap<object, NonNullable<ResolvedRights>>();
 
-/** Asks the option `access` what whoever sent the request may do. */
-@Injectable()
-export class AccessGuard implements CanActivate {
-  constructor(
-    @Inject(ADMIN_OPTIONS) private readonly options: ResolvedAdminOptions,
-    @Inject(Reflector) private readonly reflector: Reflector,
-  ) {}
-
-  /** @throws ForbiddenException that says what is not allowed */
-  async canActivate(context: ExecutionContext): Promise<boolean> {
-    const request = context.switchToHttp().getRequest<object>();
-    const rights = resolveRights(await this.options.access(request));
-    if (!rights) throw new ForbiddenException('You have no access to the admin of sessions');
-    const needed = this.reflector.get<AdminRight | undefined>(NEEDED_RIGHT, context.getHandler());
-    if (needed && !rights[needed]) throw new ForbiddenException(`You may not ${ACTIONS[needed]}`);
-    found.set(requestOf(request), rights);
-    return true;
-  }
-}
-
-/** What the sender of a request may do that `AccessGuard` has let pass. */
+/** What the sender of a request may do that `AdminGuard` has let pass. */
 export function rightsOf(request: object): NonNullable<ResolvedRights> {
-  return found.get(requestOf(request))!;
+  return granted.get(requestOf(request))!;
 }
 
 const ACTIONS: Readonly<Record<AdminRight, string>> = {

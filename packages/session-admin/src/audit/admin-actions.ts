@@ -3,7 +3,6 @@ import { OneLineLogger, requestOf, requestSessionOf, SecurityEvents } from '@nes
 import { type ResolvedSessionOptions, SESSION_OPTIONS } from '@nest-session/core/store';
 import { ADMIN_OPTIONS, type ResolvedAdminOptions } from '../configuration/session-admin.options.js';
 
-/** The logger of the package. */
 export const logger = new OneLineLogger('SessionAdmin');
 
 /** Where the application hears of security events: with sessions or, without them, with deadlines. */
@@ -25,7 +24,6 @@ export class SecurityReports {
   }
 }
 
-/** What an admin does, and to what. */
 export interface AdminAction {
   readonly action:
     | 'end-session'
@@ -40,7 +38,6 @@ export interface AdminAction {
   readonly sessionId?: string | undefined;
   /** That id as it is shown. */
   readonly shownId?: string | undefined;
-  /** Whose sessions. */
   readonly principalName?: string | undefined;
   /** What it is done to, if that is no session and no user. */
   readonly target?: string | undefined;
@@ -49,7 +46,6 @@ export interface AdminAction {
 /** The replies of an action that was done; a number of things may be none. */
 const DONE: readonly unknown[] = [true, 'cancelled', 'removed', 'replayed'];
 
-/** Tells the application of each action, and who did it. */
 @Injectable()
 export class AdminActions {
   constructor(
@@ -57,10 +53,7 @@ export class AdminActions {
     @Inject(SecurityReports) private readonly reports: SecurityReports,
   ) {}
 
-  /**
-   * Does it and, where it was done, tells of it. An action that fails is told of as well, with the reason `failed`: it
-   * may have had an effect.
-   */
+  /** An action that fails is told of as well, with the reason `failed`: it may have had an effect. */
   async run<Result extends string | number | boolean>(
     request: object,
     action: AdminAction,

@@ -1,6 +1,47 @@
 import type { CanActivate, Type } from '@nestjs/common';
 import { OptionReader } from '@nest-session/core/internal';
-import type { AdminAccess } from './admin-rights.js';
+
+/** What an admin may be allowed to do, beside looking. */
+const ADMIN_RIGHTS = ['end', 'replay', 'discard', 'removeGroup', 'cancelDeadline'] as const;
+
+/** Something that an admin may be allowed to do. */
+export type AdminRight = (typeof ADMIN_RIGHTS)[number];
+
+/** What one admin may do. Nothing else is allowed. */
+export interface AdminRights {
+  /** End sessions. */
+  readonly end?: boolean;
+  /** Replay dead letters. */
+  readonly replay?: boolean;
+  /** Discard dead letters. */
+  readonly discard?: boolean;
+  /** Remove groups. */
+  readonly removeGroup?: boolean;
+  /** Cancel deadlines. */
+  readonly cancelDeadline?: boolean;
+}
+
+/** What the option `access` returns: nothing at all, only to look, everything, or to look and some actions. */
+export type AdminAccess = 'none' | 'read' | 'all' | AdminRights;
+
+/** All rights, each of them granted or not; undefined: not even to look. */
+export type ResolvedRights = Readonly<Record<AdminRight, boolean>> | undefined;
+
+/** Every right that is not granted by `true` is refused. @throws TypeError for what `access` must not return */
+export function resolveRights(access: unknown): ResolvedRights {
+  if (access === 'none') return undefined;
+  if (access === 'read') return rightsBy(() => false);
+  if (access === 'all') return rightsBy(() => true);
+  if (typeof access !== 'object' || access === null) throw new TypeError(WRONG_ACCESS);
+  return rightsBy((right) => (access as AdminRights)[right] === true);
+}
+
+function rightsBy(isGranted: (right: AdminRight) => boolean): Readonly<Record<AdminRight, boolean>> {
+  return Object.fromEntries(ADMIN_RIGHTS.map((right) => [right, isGranted(right)])) as Record<AdminRight, boolean>;
+}
+
+const WRONG_ACCESS =
+  "Option `access` of SessionAdminModule must return 'none', 'read', 'all' or an object such as { end: true }, or a promise of it";
 
 /** A request as a platform passes it to guards: of Express, of Fastify. */
 export interface AdminRequest {
@@ -37,10 +78,8 @@ export interface SessionAdminModuleOptions<Request extends object = AdminRequest
   data?(name: string, data: unknown): unknown;
 }
 
-/** The options of `SessionAdminModule`, checked. */
 export type ResolvedAdminOptions = ReturnType<typeof resolveAdminOptions>;
 
-/** The injection token of the options of `SessionAdminModule`, checked. */
 export const ADMIN_OPTIONS = Symbol('ADMIN_OPTIONS');
 
 /** Reads and checks the options. @throws InvalidSessionOptionsError that names all problems at once */
@@ -79,7 +118,7 @@ function areGuards(value: unknown): value is SessionAdminModuleOptions['guards']
 }
 
 function isGuard(guard: unknown): boolean {
-  // A class may define the method in its constructor: `ApplicationGuard` looks at the instance.
+  // A class may define the method in its constructor: `AdminGuard` looks at the instance.
   if (typeof guard === 'function') return guard.prototype !== undefined;
   return typeof (guard as Partial<CanActivate> | null)?.canActivate === 'function';
 }

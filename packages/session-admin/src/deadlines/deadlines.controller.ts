@@ -25,10 +25,8 @@ import { Needs } from '../access/admin.guards.js';
 import { AdminActions } from '../audit/admin-actions.js';
 import { limitIn, numberIn, type Query as Parameters, requiredText, textIn } from '../http/query.js';
 
-/** The one behind which a page begins; undefined for the first page. */
 type DeadlinePosition = DeadlinePage['after'];
 
-/** The deadlines that wait. */
 @Injectable()
 export class WaitingDeadlines {
   constructor(
@@ -39,7 +37,6 @@ export class WaitingDeadlines {
     @Optional() @Inject(DEADLINE_READER) private readonly reader?: StoreReader<DeadlineReading>,
   ) {}
 
-  /** Whether the application has deadlines. */
   get areThere(): boolean {
     return this.deadlines !== undefined && this.store !== undefined;
   }
@@ -56,7 +53,6 @@ export class WaitingDeadlines {
     }));
   }
 
-  /** Lists the deadlines of a name, in the order of their times. */
   async list(name: string, after: DeadlinePosition, limit: number) {
     const { store } = this.#existing;
     kindOf(name);
@@ -68,7 +64,6 @@ export class WaitingDeadlines {
     return { deadlines: page.map((each) => this.#show(name, each, store)), next };
   }
 
-  /** The id of the one that waits under a key. @throws NotFoundException where none does */
   async idOf(name: string, key: string): Promise<string> {
     kindOf(name);
     const waiting = await this.#existing.store.get(name, key);
@@ -76,7 +71,6 @@ export class WaitingDeadlines {
     return waiting.id;
   }
 
-  /** Cancels the one that waits under a key. */
   cancel(name: string, key: string): Promise<CancelOutcome> {
     return this.#existing.deadlines.cancel(kindOf(name), key);
   }
@@ -94,7 +88,6 @@ export class WaitingDeadlines {
       key,
       dueTime: shownInstant(dueAt),
       scheduledTime: shownInstant(scheduledAt),
-      /** Bytes of the text of its data. */
       size: Buffer.byteLength(text ?? ''),
       ...shownValue(data && (() => data(name, readData(name, text, store.serializer, DeadlineDataError)))),
     };
@@ -121,14 +114,12 @@ const NONE = 'No deadline waits under this key';
 // The year 10000.
 const LAST_INSTANT = 253_402_300_800_000;
 
-/** The deadlines that wait. */
 export class DeadlinesController {
   constructor(
     @Inject(WaitingDeadlines) private readonly waiting: WaitingDeadlines,
     @Inject(AdminActions) private readonly actions: AdminActions,
   ) {}
 
-  /** The names or, with `name`, the deadlines of one. */
   @Get('deadlines')
   async list(@Query() query: Parameters) {
     const name = textIn(query, 'name');

@@ -1,6 +1,5 @@
 import { BadRequestException } from '@nestjs/common';
 
-/** The query of a request as a platform has parsed it. */
 export type Query = Readonly<Record<string, unknown>>;
 
 /** A parameter; undefined where it is not there. @throws BadRequestException for one that is there twice */
@@ -10,14 +9,12 @@ export function textIn(query: Query, name: string): string | undefined {
   throw new BadRequestException(`The parameter ${name} must be there once`);
 }
 
-/** A parameter that must be there. @throws BadRequestException where it is not */
 export function requiredText(query: Query, name: string): string {
   const text = textIn(query, name);
   if (text === undefined || text === '') throw new BadRequestException(`The parameter ${name} is missing`);
   return text;
 }
 
-/** A whole number. @throws BadRequestException for anything else */
 export function numberIn(
   query: Query,
   name: string,
@@ -31,7 +28,6 @@ export function numberIn(
   throw new BadRequestException(`The parameter ${name} must be a whole number from ${atLeast} to ${atMost}`);
 }
 
-/** One of some words. @throws BadRequestException for another one */
 export function wordIn<Word extends string>(query: Query, name: string, words: readonly Word[]): Word | undefined {
   const text = textIn(query, name);
   const word = words.find((each) => each === text);
@@ -39,7 +35,6 @@ export function wordIn<Word extends string>(query: Query, name: string, words: r
   throw new BadRequestException(`The parameter ${name} must be one of ${words.join(', ')}`);
 }
 
-/** How many entries a list has. */
 export function limitIn(query: Query): number {
   return numberIn(query, 'limit', 50, { atLeast: 1, atMost: 200 });
 }

@@ -4,12 +4,10 @@ export function shownInstant(milliseconds: number | undefined): string | null {
   return Number.isNaN(date.getTime()) ? null : date.toISOString();
 }
 
-/** Milliseconds as whole seconds. */
 export function shownSeconds(milliseconds: number): number {
   return Math.round(milliseconds / 1000);
 }
 
-/** What is shown of a value. */
 export interface ShownValue {
   /** As the application wants it shown. */
   readonly value?: unknown;
@@ -17,9 +15,7 @@ export interface ShownValue {
   readonly isUnreadable?: true;
 }
 
-/**
- * The value that the application shows, if it shows one. One that cannot be read keeps nothing else from being shown.
- */
+/** A value that cannot be read keeps nothing else from being shown. */
 export function shownValue(show: (() => unknown) | undefined): ShownValue {
   if (!show) return {};
   try {

@@ -15,14 +15,13 @@ import {
 import { rightsOf } from '../access/admin.guards.js';
 import { VERSION } from '../configuration/version.js';
 import { WaitingDeadlines } from '../deadlines/deadlines.controller.js';
-import { EventSources } from '../groups/groups.controller.js';
+import { EventSources } from '../groups/groups.controllers.js';
 import { shownSeconds } from '../http/shown.js';
 import { UserSessions } from '../sessions/sessions.controller.js';
 
 // The age from which on an unread event is late, as in `SessionHealthIndicator`.
 const LATE = 300_000;
 
-/** The state of everything at a glance. */
 export class OverviewController {
   constructor(
     @Inject(UserSessions) private readonly userSessions: UserSessions,
@@ -39,25 +38,20 @@ export class OverviewController {
   async show(@Req() request: object) {
     const [sessions, deadlines] = await Promise.all([this.#sessions(), this.#deadlines()]);
     return {
-      /** What whoever asks may do. */
       rights: rightsOf(request),
-      /** The user of their session. */
       username: requestSessionOf(requestOf(request))?.existing?.principalName ?? null,
       sessions,
       deadlines,
-      /** The stores that have groups. */
       groupsOf: this.sources.which(undefined).map(([source]) => source),
       versions: { nestSession: VERSION, node: process.version },
     };
   }
 
-  /** Null without sessions. */
   async #sessions() {
     if (!this.userSessions.areThere) return null;
     const [store, health] = await Promise.all([this.#sessionStore(), this.sessionHealth?.look(LATE)]);
     const reasons = (health?.data['reasons'] ?? []) as readonly string[];
     return {
-      /** Whether sessions can be found by their user. */
       areIndexed: this.userSessions.areIndexed,
       store,
       health: health ? { state: health.state, reasons } : null,

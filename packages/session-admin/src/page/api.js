@@ -29,7 +29,6 @@ function messageOf({ status }, body) {
   return message || `The application refused this (${status}).`;
 }
 
-/** How many actions have ended. */
 let actions = 0;
 
 /** Reads again when an action ended meanwhile: the answer may show what is gone by now. */
@@ -39,6 +38,15 @@ export async function read(path, query) {
     const body = await request('GET', path, query);
     if (actions === before) return body;
   }
+}
+
+/** What whoever looks at the page may do. */
+export let rights = {};
+
+export async function readOverview() {
+  const overview = await read('overview');
+  rights = overview.rights;
+  return overview;
 }
 
 async function change(method, path, query) {

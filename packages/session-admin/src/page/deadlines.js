@@ -1,4 +1,4 @@
-import { read, remove } from './api.js';
+import { read, remove, rights } from './api.js';
 import {
   $,
   bar,
@@ -17,11 +17,9 @@ import {
 } from './dom.js';
 import { bytes, count, duration } from './words.js';
 
-let rights = {};
 let shown;
 
-export async function showDeadlines(query, allowed) {
-  rights = allowed;
+export async function showDeadlines(query) {
   const { deadlines } = await read('deadlines');
   fill('name-list', deadlines.map(cardOfName), 'No deadline waits.');
   const name = query.get('name');

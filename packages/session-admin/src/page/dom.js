@@ -1,6 +1,5 @@
 import { when } from './words.js';
 
-/** What the parts of the page share. */
 export const $ = (id) => document.getElementById(id);
 
 /** An element with properties and children; texts are never markup. */
@@ -37,7 +36,6 @@ export function card(id, ...children) {
   return element;
 }
 
-/** Puts cards into a list or, where there are none, a card that says so. */
 export function fill(list, cards, nothing) {
   const none = make('li', { className: 'card', textContent: nothing });
   $(list).replaceChildren(...(cards.length > 0 ? cards : [none]));
@@ -77,7 +75,6 @@ export function tell(text) {
   $('status').textContent = text;
 }
 
-/** Shows why something failed, instead of leaving it alone. */
 export async function attempt(act) {
   try {
     await act();

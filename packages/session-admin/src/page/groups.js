@@ -1,16 +1,15 @@
-import { read, remove } from './api.js';
+import { read, remove, rights } from './api.js';
 import { bar, button, card, confirmed, facts, fill, foreign, instant, make, tell } from './dom.js';
 import { count, duration } from './words.js';
 
 const ABOUT = { sessions: 'events of sessions', deadlines: 'deadlines that come' };
 
-export async function showGroups(_query, rights) {
+export async function showGroups() {
   const { groups } = await read('groups');
-  const cards = groups.map((group) => cardOf(group, rights));
-  fill('group-list', cards, 'There are no groups.');
+  fill('group-list', groups.map(cardOf), 'There are no groups.');
 }
 
-function cardOf(group, rights) {
+function cardOf(group) {
   const { name, of, lag, oldestUnread, pending, retrying, dropped, lostDeadLetters, consumers } = group;
   const unread = oldestUnread ? [`${count(lag, 'event')}, the oldest from `, instant(oldestUnread)] : 'nothing';
   const lost = `${count(dropped, 'event')}, ${count(lostDeadLetters, 'dead letter')}`;
@@ -26,7 +25,7 @@ function cardOf(group, rights) {
       ['Lost', dropped + lostDeadLetters === 0 ? 'nothing' : lost],
       ['Instances', consumers.length === 0 ? 'none' : make('ul', {}, ...consumers.map(instanceOf))],
     ]),
-    bar(rights.removeGroup && button('Remove', () => removeGroup(group, rights), { className: 'danger', label })),
+    bar(rights.removeGroup && button('Remove', () => removeGroup(group), { className: 'danger', label })),
   );
 }
 
@@ -35,11 +34,11 @@ function instanceOf({ name, pending, idle }) {
   return make('li', {}, foreign(name), `: last heard of ${heard}, ${count(pending, 'event')} in work`);
 }
 
-async function removeGroup({ name, of }, rights) {
+async function removeGroup({ name, of }) {
   const text =
     'Events that it has not handled are not kept for it any more. Remove only a group that no instance uses.';
   if (!(await confirmed(`Remove the group ${name}?`, text, 'Remove it'))) return;
   await remove('groups', { of, name });
   tell('The group is removed.');
-  await showGroups(undefined, rights);
+  await showGroups();
 }

@@ -1,4 +1,4 @@
-import { act, read, remove } from './api.js';
+import { act, read, remove, rights } from './api.js';
 import {
   $,
   bar,
@@ -27,10 +27,8 @@ const WHAT = {
 };
 
 let next = [];
-let rights = {};
 
-export async function showLetters(_query, allowed) {
-  rights = allowed;
+export async function showLetters() {
   const page = await read('dead-letters');
   fill('letter-list', page.deadLetters.map(cardOf), 'There are none.');
   goOn(page.next);
@@ -106,7 +104,7 @@ async function replayAll() {
   if (!(await confirmed('Replay all dead letters?', text, 'Replay all'))) return;
   const { replayed } = await act('dead-letters/replay');
   tell(`${count(replayed, 'dead letter')} replayed.`);
-  await showLetters(undefined, rights);
+  await showLetters();
 }
 
 async function discardAll() {
@@ -115,5 +113,5 @@ async function discardAll() {
   if (!(await confirmed('Discard all dead letters?', text, 'Discard all'))) return;
   const { discarded } = await remove('dead-letters');
   tell(`${count(discarded, 'dead letter')} discarded.`);
-  await showLetters(undefined, rights);
+  await showLetters();
 }

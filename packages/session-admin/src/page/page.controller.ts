@@ -16,7 +16,6 @@ const TYPES: Readonly<Record<string, string>> = {
   svg: 'image/svg+xml',
 };
 
-/** The page, which reads the JSON. */
 export class PageController {
   readonly #html: string;
 

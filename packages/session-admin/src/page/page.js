@@ -1,4 +1,4 @@
-import { read } from './api.js';
+import { readOverview } from './api.js';
 import { $, attempt, fact, foreign, make, startDialog, tell } from './dom.js';
 import { showDeadlines, startDeadlines } from './deadlines.js';
 import { showGroups } from './groups.js';
@@ -14,11 +14,8 @@ const HEALTH = {
   down: 'Sessions do not work:',
 };
 
-/** What the application has, and what one may do. */
-let overview;
-
 async function refresh() {
-  overview = await read('overview');
+  const overview = await readOverview();
   const { username, sessions, deadlines, groupsOf, versions } = overview;
   $('who').replaceChildren(...(username === null ? [] : ['You are ', foreign(username)]));
   const { state, reasons } = sessions?.health ?? { state: '', reasons: [] };
@@ -64,7 +61,7 @@ async function show() {
     if (link.dataset.view === view) link.setAttribute('aria-current', 'page');
     else link.removeAttribute('aria-current');
   }
-  if (view) await VIEWS[view](new URLSearchParams(query), overview.rights);
+  if (view) await VIEWS[view](new URLSearchParams(query));
   else tell('This application has neither sessions nor deadlines.');
 }
 
@@ -72,7 +69,6 @@ startDialog();
 startUsers();
 startLetters();
 startDeadlines();
-/** Forgets what was told, and shows the view of the address. */
 async function showAnew() {
   tell('');
   await attempt(show);

@@ -1,4 +1,4 @@
-import { read, remove } from './api.js';
+import { read, remove, rights } from './api.js';
 import {
   $,
   attempt,
@@ -19,11 +19,9 @@ import { bytes, count, deviceName, duration } from './words.js';
 
 /** What was searched for last: answers to earlier searches come too late. */
 let search;
-let rights = {};
 
 /** Shows what an address asks for, such as `#users?username=bob`. */
-export async function showUsers(query, allowed) {
-  rights = allowed;
+export async function showUsers(query) {
   const by = query.has('id') ? 'id' : 'username';
   const text = query.get(by) ?? '';
   $('search-by').value = by;

@@ -27,10 +27,8 @@ import { Needs } from '../access/admin.guards.js';
 import { AdminActions } from '../audit/admin-actions.js';
 import { limitIn, numberIn, type Query as Parameters, requiredText, textIn } from '../http/query.js';
 
-/** A session that was found, by the id that its store knows. */
 type SessionOfUser = InspectedSession & { readonly id: string; readonly shownId: string };
 
-/** Finds the sessions of users. */
 @Injectable()
 export class UserSessions {
   constructor(
@@ -40,17 +38,14 @@ export class UserSessions {
     @Optional() @Inject(SESSION_OPTIONS) private readonly sessionOptions?: Pick<ResolvedSessionOptions, 'ids'>,
   ) {}
 
-  /** Whether the application has sessions. */
   get areThere(): boolean {
     return this.all !== undefined && this.repository !== undefined;
   }
 
-  /** Whether they can be found by their user. */
   get areIndexed(): boolean {
     return this.areThere && this.repository instanceof IndexedSessionRepository;
   }
 
-  /** A page of the sessions of a user, the latest sign-in first. */
   async list(request: object, username: string, offset: number, limit: number) {
     const sessions = this.#indexed;
     const [total, ids] = await Promise.all([
@@ -66,23 +61,18 @@ export class UserSessions {
     const inOrder = theirs.toSorted((a, b) => wanted.indexOf(a.record.id) - wanted.indexOf(b.record.id));
     return {
       sessions: inOrder.map((each) => showSession(each, context)),
-      /** How many sessions the user has. */
       total,
       /** The `offset` of the next page; null: this is the last one. */
       next: ids.length > limit ? offset + limit : null,
     };
   }
 
-  /** Everything that may be shown of a session. */
   show(request: object, found: SessionOfUser) {
     const attributes = attributesOf(found, this.options.values);
     return { ...showSession(found, this.#context(request)), attributes };
   }
 
-  /**
-   * The session that an id names which was shown. With `username`, only a session of this user.
-   * @throws NotFoundException where there is none
-   */
+  /** With `username`, only a session of this user. @throws NotFoundException where there is none */
   async find(shownId: string, username: string | undefined): Promise<SessionOfUser> {
     const id = await this.#storedId(shownId, username);
     const [found] = id === undefined ? [] : await inspectSessions(this.#repository, [id]);
@@ -96,7 +86,6 @@ export class UserSessions {
     return username === undefined ? this.#sessions.end(id) : this.#sessions.end(id, { of: username });
   }
 
-  /** Ends all sessions of a user. Resolves to their number. */
   endAll(username: string): Promise<number> {
     return this.#indexed.endAll(username);
   }
@@ -110,9 +99,7 @@ export class UserSessions {
     return false;
   }
 
-  /**
-   * An id that is a token is never shown, and opens nothing here: its fingerprint is looked up among those of a user.
-   */
+  /** An id that is a token is never shown: its fingerprint is looked up among those of a user. */
   async #storedId(shownId: string, username: string | undefined): Promise<string | undefined> {
     if (this.#shown(shownId) === shownId) return shownId;
     if (username === undefined) throw new NotFoundException(FINGERPRINT_ALONE);
@@ -157,9 +144,7 @@ const NO_SESSION = 'No live session has this id';
 const FINGERPRINT_ALONE =
   "With sessionIds: 'plain', a session is found by its fingerprint and its user: add the parameter username";
 
-/** How ids are shown. */
 interface ShowingContext {
-  /** The id of the session of the request, as its store knows it. */
   readonly ownId: string | undefined;
   readonly shownId: (id: string) => string;
 }
@@ -180,7 +165,6 @@ function showSession({ record, session }: InspectedSession, { ownId, shownId }: 
     expired: false,
     /** Null where nobody is signed in. */
     principalName: readablePrincipal({ session }) ?? null,
-    /** When somebody signed in. */
     authenticatedTime: shownInstant(authenticatedAt),
     /** When it expires unless it is used; null: never. */
     expirationTime: shownInstant(expiry),
@@ -189,7 +173,6 @@ function showSession({ record, session }: InspectedSession, { ownId, shownId }: 
     device: device ? { address: device.address ?? null, userAgent: device.userAgent ?? null } : null,
     /** Bytes of the names and the texts of its attributes. */
     size: attributesOf({ record, session }).reduce((sum, { size }) => sum + size, 0),
-    /** Whether it is the session of the request. */
     isOwn: id === ownId,
   };
 }
@@ -199,7 +182,6 @@ function endAfter(seconds: number, since: number): number {
   return seconds < 0 ? Infinity : since + seconds * 1000;
 }
 
-/** The attributes, with the values that the application shows, and the bytes of their names and texts. */
 function attributesOf({ record, session }: InspectedSession, values?: (name: string, value: unknown) => unknown) {
   const names = namesOf(session);
   return [...record.attributes]
@@ -228,7 +210,6 @@ function readablePrincipal({ session }: Pick<InspectedSession, 'session'>): stri
 // A page costs the reading of all before it.
 const FURTHEST = 100_000;
 
-/** The sessions of users. */
 export class SessionsController {
   constructor(
     @Inject(UserSessions) private readonly sessions: UserSessions,

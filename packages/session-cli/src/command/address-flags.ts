@@ -3,7 +3,6 @@ import type { ConnectionOptions } from 'node:tls';
 import type { CommandOptions, StoreAddress } from './command.js';
 import { shownArgument, UsageError } from './usage.error.js';
 
-/** The options of every command that say where the sessions are. */
 export const ADDRESS_FLAGS: CommandOptions = {
   url: {
     value: '<url>',
@@ -23,11 +22,8 @@ export const ADDRESS_FLAGS: CommandOptions = {
 type Given = Readonly<Record<string, string | boolean | undefined>>;
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/**
- * The address that the options of a command line say. Of the environment, `REDIS_URL` is the default, with a Cluster or
- * Sentinels `REDIS_USERNAME` and `REDIS_PASSWORD` are the credentials, and with a url that has only the user
- * `REDIS_PASSWORD` is the password: other users of a machine see command lines.
- */
+// Other users of a machine see command lines. So the environment may have the credentials for a Cluster or Sentinels,
+// and the password for a url that has only the user.
 export function givenAddress(given: Given, environment: Environment): StoreAddress {
   const text = (name: string) => given[name] as string | undefined;
   const [cluster, sentinels] = [nodesIn(given, 'cluster'), nodesIn(given, 'sentinel')];

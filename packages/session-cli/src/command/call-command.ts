@@ -6,7 +6,6 @@ import type { CommandLine } from './command-line.js';
 import type { CommandOutput } from './command-output.js';
 import { UsageError } from './usage.error.js';
 
-/** Loads a command and does what the command line says. Whatever it logs or throws is in the words of the command. */
 export async function callCommand(
   command: Command,
   { argument, given }: CommandLine,
@@ -62,7 +61,6 @@ function inWordsOfCommand(text: string, { url }: Given): string {
   return text.replace(/(?:[Oo]ptions? )?`([\w.]+)`/g, (word, name: string) => names[name] ?? word);
 }
 
-/** The same, for the text of an error. */
 function errorInWordsOfCommand(error: unknown, given: Given): unknown {
   const told = (text: string) => inWordsOfCommand(text, given);
   if (error instanceof InvalidSessionOptionsError)

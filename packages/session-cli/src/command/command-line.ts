@@ -3,9 +3,7 @@ import { ADDRESS_FLAGS } from './address-flags.js';
 import type { Command, CommandOptions } from './command.js';
 import { MORE, PROGRAM, shownArgument, UsageError } from './usage.error.js';
 
-/** What a command line asks for. */
 export interface CommandLine {
-  /** Undefined: none. */
   readonly command: Command | undefined;
   readonly argument: string | undefined;
   readonly given: Readonly<Record<string, string | boolean | undefined>>;
@@ -99,21 +97,18 @@ function parsed(args: readonly string[], commands: readonly Command[]) {
   }
 }
 
-/** How to write what begins with a hyphen. */
 function hintFor(problem: string): string {
   const [, flag] = /'(--[\w-]+)' argument is ambiguous/.exec(problem) ?? [];
   if (flag !== undefined) return ` If its value begins with a hyphen, write ${flag}=-value.`;
   return /^Unknown option '-[^-]/.test(problem) ? ' If it begins an argument, write -- before the argument.' : '';
 }
 
-/** The options of every command that are not about Redis. */
 const GENERAL_FLAGS: CommandOptions = {
   json: { text: 'print the result as JSON' },
   help: { short: 'h', text: 'print the help, that of one command with its name' },
   version: { short: 'v', text: 'print the version of @nest-session/redis' },
 };
 
-/** The help of the whole program. */
 export function helpText(commands: readonly Command[]): string {
   return paragraphs([
     `Usage: ${PROGRAM} <command> [options]`,
@@ -127,7 +122,6 @@ export function helpText(commands: readonly Command[]): string {
   ]);
 }
 
-/** The help of one command. */
 export function helpTextOf(command: Command): string {
   const { name, text, options, argument } = command;
   const required = Object.entries(options).filter(([, option]) => option.required);

@@ -3,7 +3,6 @@ import type { Writable } from 'node:stream';
 
 // The characters that terminals treat as commands, line ends or changes of direction.
 const UNPRINTABLE = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu;
-/** Of a terminal: begins the line anew. */
 const CLEAR_LINE = '\r\u001b[K';
 
 type Terminal = Writable & { readonly isTTY?: boolean };
@@ -16,10 +15,7 @@ export class CommandOutput {
   readonly #closed = new AbortController();
   #hasProgress = false;
 
-  /**
-   * `isJson`: the result is JSON, for programs. `onFailure`: is called when the result cannot be written, as on a full
-   * disk.
-   */
+  /** `onFailure`: the result cannot be written, as on a full disk. */
   constructor(
     private readonly isJson: boolean,
     private readonly result: Terminal,
@@ -39,7 +35,6 @@ export class CommandOutput {
     return this.#closed.signal;
   }
 
-  /** Writes the result, as one object or as lines, and returns the exit code that goes with it. */
   report(json: object, lines: Iterable<string>, code: ExitCode = 0): ExitCode {
     for (const line of this.isJson ? [JSON.stringify(json)] : lines) this.#write(line);
     return code;
@@ -57,16 +52,13 @@ export class CommandOutput {
     this.others.write(`${text.split('\n').map(printable).join('\n')}\n`);
   }
 
-  /**
-   * How far the work is, for a person who waits at a terminal. The last one stays in sight until there is another line.
-   */
+  /** For a person who waits at a terminal. The last one stays in sight until there is another line. */
   progress(text: string): void {
     if (!this.others.isTTY) return;
     this.#hasProgress = true;
     this.others.write(CLEAR_LINE + printable(text));
   }
 
-  /** The last line. */
   end(): void {
     this.#endProgress();
   }

@@ -3,11 +3,9 @@ import type { CommandOutput, ExitCode } from './command-output.js';
 
 export type { ExitCode };
 
-/** An option, as the help says it. */
 interface CommandOption {
   /** What stands for its value in the help, such as `<number>`. Without it, the option has none. */
   readonly value?: string;
-  /** One letter that stands for its name. */
   readonly short?: string;
   readonly text: string;
   readonly required?: boolean;
@@ -18,7 +16,6 @@ export type CommandOptions = Readonly<Record<string, CommandOption>>;
 /** A command of `nest-session`. To add one, add it to the list in commands.ts. */
 export interface Command {
   readonly name: string;
-  /** What it does, as a sentence of the help. */
   readonly text: string;
   /** The argument behind its name, such as `<id>`; `required`: unless another option takes its place. */
   readonly argument?: CommandOption;
@@ -27,13 +24,11 @@ export interface Command {
   load(): Promise<{ run(call: CommandCall): Promise<ExitCode> }>;
 }
 
-/** Where Redis is, and the namespace: the options that every command has. */
 export type StoreAddress = Pick<
   RedisSessionModuleOptions,
   'url' | 'cluster' | 'sentinels' | 'name' | 'username' | 'password' | 'tls' | 'namespace' | 'grace' | 'events'
 >;
 
-/** One call of a command. */
 export interface CommandCall {
   readonly address: StoreAddress;
   readonly argument: string | undefined;
@@ -41,7 +36,6 @@ export interface CommandCall {
   readonly values: Readonly<Record<string, string | undefined>>;
   /** Its own options that have none, as far as they were given. */
   readonly flags: ReadonlySet<string>;
-  /** Somebody wants it to end. */
   readonly signal: AbortSignal;
   readonly output: CommandOutput;
 }

@@ -1,7 +1,6 @@
 import type { Command } from './command.js';
 import { CHECK_NAMES } from '../doctor/diagnosis.js';
 
-/** All commands, in the order of the help. */
 export const COMMANDS: readonly Command[] = [
   {
     name: 'doctor',

@@ -3,13 +3,12 @@ import { redisTime } from '@nest-session/redis-events/internal';
 import type { CommandCall, ExitCode } from './command.js';
 import { columns, counted, shownTime } from './shown.js';
 import { type OpenStore, shownExample, withStore, WRITES } from './store-access.js';
-import { shownEvent, storeEvents, type ToldEvent } from './store-events.js';
+import { shownEvent, storeEvents, type ToldEvent } from './store-content.js';
 import { UsageError, wholeNumber } from './usage.error.js';
 
 const ALL = 'all';
 const MOST_LEFT = 10_000;
 
-/** The events that could not be handled. */
 export function run(call: CommandCall): Promise<ExitCode> {
   const { replay, discard, limit, after } = call.values;
   if (replay === undefined && discard === undefined) return list(call);

@@ -25,7 +25,6 @@ const CHECKS: Readonly<Record<CheckName, Check>> = {
   'dead-letters': DEAD_LETTERS,
 };
 
-/** Everything that can be wrong with Redis, its settings and what applications do with it. */
 export function run(call: CommandCall): Promise<ExitCode> {
   const checks = checksOf(call);
   return withRedis(call, async (redis) => {

@@ -17,7 +17,6 @@ export function run(call: CommandCall): Promise<ExitCode> {
   return withSessions({ ...call, address }, end, WRITES);
 }
 
-/** What ends the sessions that a call names. @throws UsageError unless it names them in one way */
 function chosen(call: CommandCall): (store: Store) => Promise<ExitCode> {
   const { argument: id, values } = call;
   const { user, 'begun-before': begunBefore } = values;
@@ -72,20 +71,14 @@ async function endOlder({ output }: CommandCall, store: Store, at: number | unde
   ]);
 }
 
-/**
- * The options of the application for a command that ends sessions: how long the data of what it ends is kept. The
- * command does not know the grace period of the application, so it allows any retention from one second on.
- */
+/** A command does not know the grace period of the application, so it allows any retention from one second on. */
 export function endingOptions({ values }: Pick<CommandCall, 'values'>): Pick<StoreAddress, 'grace' | 'events'> {
   return { grace: '1s', events: { retention: values['retention'] } };
 }
 
 const FORM = /^(\d{4}-\d\d-\d\d)T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)$/;
 
-/**
- * The time that `--begun-before` has, in epoch milliseconds; undefined for `now`. It has a zone: without one, it would
- * be another time on each machine.
- */
+/** In epoch milliseconds; undefined for `now`. Without a zone, it would be another time on each machine. */
 function zonedTime(given: string): number | undefined {
   if (given === 'now') return undefined;
   const day = new Date(`${FORM.exec(given)?.[1]}T00:00Z`);

@@ -3,7 +3,6 @@ import { UserErasure } from '../erasure/user-erasure.js';
 import type { CommandCall, ExitCode } from './command.js';
 import { withSessions } from './store-access.js';
 
-/** Erases what is kept of a user. */
 export async function run(call: CommandCall): Promise<ExitCode> {
   const { values, flags, signal, output } = call;
   const isRehearsal = !flags.has('yes');

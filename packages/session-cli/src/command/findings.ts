@@ -2,7 +2,6 @@ import type { Finding } from '@nest-session/redis-events/internal';
 import type { CommandOutput } from './command-output.js';
 import type { ExitCode } from './command.js';
 
-/** What a look has found and, after a repair, what is left. */
 interface Found<Name extends string> {
   readonly findings: readonly Finding<Name>[];
   readonly left: readonly Finding<Name>[];
@@ -14,14 +13,11 @@ interface Report<Name extends string> {
   /** What each rule is broken by, and what mends it: undefined if no command can. */
   readonly rules: Readonly<Record<Name, { readonly problem: string; readonly mending?: string }>>;
   readonly repair: boolean;
-  /** An example as it may be shown. */
   readonly show: (example: string, rule: Name) => string;
-  /** What comes before the findings. */
   readonly json?: object;
   readonly lines?: readonly string[];
 }
 
-/** Prints what breaks rules, what mended it or would, and what is left. Returns the exit code. */
 export function reportFindings<Name extends string>(
   output: CommandOutput,
   found: Found<Name>,

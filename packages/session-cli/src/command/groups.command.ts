@@ -2,10 +2,9 @@ import { shownText } from '@nest-session/core/internal';
 import type { CommandCall, ExitCode } from './command.js';
 import { columns, shownDuration } from './shown.js';
 import { withStore, WRITES } from './store-access.js';
-import { groupsOf, storeEvents } from './store-events.js';
+import { groupsOf, storeEvents } from './store-content.js';
 import { UsageError } from './usage.error.js';
 
-/** The groups that handle events. */
 export async function run(call: CommandCall): Promise<ExitCode> {
   const { remove: name } = call.values;
   if (name !== undefined) return remove(call, name);

@@ -15,7 +15,6 @@ import { columns, shownDuration, shownTime } from './shown.js';
 import { type OpenStore, withSessions } from './store-access.js';
 import { wholeNumber } from './usage.error.js';
 
-/** The sessions of a user. */
 export function run(call: CommandCall): Promise<ExitCode> {
   const { user = '', limit: most = '100', skip: first = '0' } = call.values;
   const limit = wholeNumber('limit', most, { atLeast: 1, atMost: 10_000 });
@@ -46,14 +45,10 @@ function rowOf({ id, creationTime, authenticatedAt, lastAccessedTime, timeToLive
   ];
 }
 
-// Sessions that are read at once.
 const PAGE_SIZE = 250;
 
-/**
- * Reads a page of the sessions of a principal: the live ones, the latest sign-in first. `total` also counts those whose
- * end nobody has noticed yet. It sends commands that read and nothing else: the script for this removes what an outage
- * has left in the index.
- */
+// It reads only: the script for this removes what an outage has left in the index. `total` also counts sessions whose
+// end nobody has noticed yet.
 async function sessionsOf(store: OpenStore<SessionPartitions>, hash: string, skip: number, limit: number) {
   const found = await store.connection.runInAll(store.partitions, async (client, keys) => {
     const index = keys.index(PRINCIPAL_NAME_INDEX_NAME, hash);

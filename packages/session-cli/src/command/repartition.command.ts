@@ -4,7 +4,6 @@ import type { CommandCall, ExitCode } from './command.js';
 import { counted } from './shown.js';
 import { UsageError, wholeNumber } from './usage.error.js';
 
-/** Moves the sessions of a namespace to another number of partitions. */
 export async function run({ address, values, signal, output }: CommandCall): Promise<ExitCode> {
   const from = wholeNumber('from', values['from']!);
   const to = wholeNumber('to', values['to']!, rangeOfPartitions(address.cluster !== undefined));

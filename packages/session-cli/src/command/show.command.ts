@@ -6,7 +6,6 @@ import type { CommandCall, ExitCode } from './command.js';
 import { type OpenStore, withSessions } from './store-access.js';
 import { UsageError } from './usage.error.js';
 
-/** One session, without the values of its attributes. */
 export function run(call: CommandCall): Promise<ExitCode> {
   const id = call.argument!;
   return withSessions(call, async (store) => {
@@ -16,7 +15,6 @@ export function run(call: CommandCall): Promise<ExitCode> {
   });
 }
 
-/** What to say where there is no session; it may have another id by now. */
 export function noSession({ shownId }: OpenStore, id: string): UsageError {
   if (id.startsWith('sha256:')) {
     return new UsageError(

@@ -3,10 +3,7 @@ export function counted(count: number, thing: string, things = `${thing}s`): str
   return `${count} ${count === 1 ? thing : things}`;
 }
 
-/**
- * Rows of text under their titles, each column as wide as its longest cell. Numbers stand at the right.
- * @param nothing what to say instead where there are no rows
- */
+/** Numbers stand at the right. `nothing`: what to say where there are no rows. */
 export function* columns(
   titles: readonly string[],
   rows: readonly (readonly (string | number)[])[],
@@ -42,7 +39,6 @@ export function shownDuration(ms: number | undefined): string {
   return `${Math.floor(Math.max(0, ms) / size)}${unit}`;
 }
 
-/** Bytes in a unit that is easy to read. */
 export function shownBytes(bytes: number): string {
   if (bytes < 1024) return `${Math.round(bytes)} B`;
   const [unit, size] = bytes < 2 ** 20 ? ['KiB', 2 ** 10] : bytes < 2 ** 30 ? ['MiB', 2 ** 20] : ['GiB', 2 ** 30];

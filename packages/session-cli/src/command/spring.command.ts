@@ -15,7 +15,6 @@ import { UsageError, wholeNumber } from './usage.error.js';
 
 const NAMESPACE = 'spring:session';
 
-/** Looks at the sessions of Spring Session. */
 export function run(call: CommandCall): Promise<ExitCode> {
   const { sample: size = '100', rate = '20000' } = call.values;
   const sample = wholeNumber('sample', size, { atLeast: 1, atMost: 10_000 });
@@ -144,7 +143,6 @@ function clockOf(ahead: number | undefined): string {
   return `that of an application is ${seconds.toFixed(1)} s ${ahead < 0 ? 'behind' : 'ahead of'} that of Redis`;
 }
 
-/** What the application of Spring would have to be. */
 function javaFor({ repository, serializer, hasSpringSecurity }: SpringOverview): readonly string[] {
   const [java, wanted] = hasSpringSecurity ? [WITH_SECURITY, 'security-json'] : [WITH_PLAIN_JSON, 'plain-json'];
   return repository === 'indexed' && serializer === wanted ? [] : java;

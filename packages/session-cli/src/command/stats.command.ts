@@ -1,15 +1,13 @@
 import { shownText } from '@nest-session/core/internal';
-import { partitionsByNode, type PartitionKeys, patternOf, shownContent } from '@nest-session/redis-events/internal';
+import { type PartitionKeys, partitionsByNode, patternOf, shownContent } from '@nest-session/redis-events/internal';
 import { SessionPartitions } from '@nest-session/redis/internal';
 import type { Redis } from 'ioredis';
 import type { CommandCall, ExitCode } from './command.js';
 import { columns, counted, shownBytes, shownDuration } from './shown.js';
 import { type OpenStore, withStore } from './store-access.js';
-import { contentOf, entriesIn, instanceStates } from './store-content.js';
-import { storeEvents } from './store-events.js';
+import { contentOf, entriesIn, instanceStates, storeEvents } from './store-content.js';
 import { wholeNumber } from './usage.error.js';
 
-/** How much there is in a namespace. */
 export function run(call: CommandCall): Promise<ExitCode> {
   const size = wholeNumber('sample', call.values['sample'] ?? '1000', { atMost: 100_000 });
   return withStore(call, async (store) => {

@@ -36,7 +36,6 @@ import type { CommandCall } from './command.js';
 // Milliseconds that a command waits for a connection, and for each reply.
 const PATIENCE = 5000;
 
-/** A Redis that replies. */
 export interface ReachedRedis {
   readonly connections: RedisConnections;
   /** A call fails when Redis does not reply in time. */
@@ -53,11 +52,7 @@ export interface OpenStore<Kind = SessionPartitions | DeadlinePartitions> extend
 
 type Call = Pick<CommandCall, 'address' | 'signal'>;
 
-/**
- * Connects, does the work, and closes the connections, at once when the signal comes. Changes nothing itself: a command
- * is no instance.
- * @throws SessionStoreError when Redis cannot be reached, or does not reply, and whatever else the work throws
- */
+/** Closes the connections at once when the signal comes. @throws SessionStoreError when Redis does not reply in time */
 export async function withRedis<T>(
   { address, signal }: Call,
   work: (redis: ReachedRedis) => Promise<T>,
@@ -82,7 +77,6 @@ export async function withRedis<T>(
   }
 }
 
-/** What a command does with a store. */
 interface Access {
   /** Whether it changes the data, which another version of the library may have written. */
   readonly writes: boolean;
@@ -93,12 +87,11 @@ interface Access {
 const READS: Access = { writes: false };
 export const WRITES: Access = { writes: true };
 
-/** The same, for a namespace of sessions or of deadlines. @throws InvalidSessionOptionsError when it cannot be used */
+/** @throws InvalidSessionOptionsError for a namespace that cannot be used */
 export function withStore<T>(call: Call, work: (store: OpenStore) => Promise<T>, access = READS): Promise<T> {
   return withRedis(call, async (redis) => work(await openStore(redis, access)));
 }
 
-/** The same, for a namespace of sessions alone. */
 export function withSessions<T>(
   call: Call,
   work: (store: OpenStore<SessionPartitions>) => Promise<T>,
@@ -124,7 +117,6 @@ function notForCommand({ namespace }: Partitions, why: string): InvalidSessionOp
   return new InvalidSessionOptionsError('RedisSessionModule', [`Namespace ${JSON.stringify(namespace)} ${why}`]);
 }
 
-/** The namespace as applications have recorded it. @throws InvalidSessionOptionsError when it cannot be used */
 export async function openStore(redis: ReachedRedis, access = READS): Promise<OpenStore> {
   const { connection, options } = redis;
   const { namespace } = options;
@@ -161,7 +153,6 @@ async function reach(connections: RedisConnections, options: ResolvedRedisSessio
   await connected.catch((error: unknown) => refuse(outage.reason ?? error));
 }
 
-/** The scripts of sessions, by the options of a command. */
 export function sessionScriptsOf({
   options,
   partitions,

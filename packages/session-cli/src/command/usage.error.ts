@@ -23,7 +23,6 @@ interface Range {
   readonly atMost?: number;
 }
 
-/** The number that an option has. */
 export function wholeNumber(option: string, given: string, { atLeast = 0, atMost = 1e9 }: Range = {}): number {
   if (!/^\d{1,15}$/.test(given))
     throw new UsageError(`--${option} must be a whole number, but is ${JSON.stringify(given)}. ${MORE}`);

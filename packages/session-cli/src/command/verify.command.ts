@@ -5,7 +5,6 @@ import { reportFindings } from './findings.js';
 import { assertNotBeside, type OpenStore, shownExample, withStore } from './store-access.js';
 import { UsageError, wholeNumber } from './usage.error.js';
 
-/** Looks for what breaks a rule of the data model. */
 export async function run(call: CommandCall): Promise<ExitCode> {
   const { signal, output, flags, values } = call;
   const repair = flags.has('repair');

@@ -2,7 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { byPosition, type PartitionKeys, toStreamEntry } from '@nest-session/redis-events/internal';
 import type { CommandCall, ExitCode } from './command.js';
 import { type OpenStore, withStore } from './store-access.js';
-import { shownEvent, storeEvents, toldEvent } from './store-events.js';
+import { shownEvent, storeEvents, toldEvent } from './store-content.js';
 import { shownTime } from './shown.js';
 
 const BATCH_SIZE = 100;

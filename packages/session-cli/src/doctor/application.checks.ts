@@ -2,8 +2,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { InvalidSessionOptionsError } from '@nest-session/core';
 import { type PartitionKeys, shownCommand, shownContent } from '@nest-session/redis-events/internal';
 import { counted, shownDuration } from '../command/shown.js';
-import { contentOf, entriesIn, instanceStates } from '../command/store-content.js';
-import { groupsOf, type ToldGroup } from '../command/store-events.js';
+import { contentOf, entriesIn, groupsOf, instanceStates, type ToldGroup } from '../command/store-content.js';
 import { type Check, type Diagnosis, error, ofStore, ok, orOk, seePage, warning } from './diagnosis.js';
 
 /** Whether this version can use what is in the namespace: as an application checks it at the start. */
@@ -19,7 +18,6 @@ export const FORMAT: Check = ({ store, redis }) => {
   return [warning(problem, `If that is not so, --namespace is not ${given}. Otherwise start one.`)];
 };
 
-/** Which instances of the application are alive. */
 export const INSTANCES: Check = ofStore(async (store) => {
   const { alive, silent } = await instanceStates(store);
   const [was, does] = silent.length === 1 ? ['was', 'does'] : ['were', 'do'];
@@ -78,9 +76,7 @@ export const OVERDUE: Check = ofStore(async (store) => {
 // Milliseconds.
 const UNREAD_FOR_LONG = 300_000;
 
-/**
- * Whether each group handles its events. What a group has lost before is said, and is no finding: it cannot be mended.
- */
+/** What a group has lost before is no finding: it cannot be mended. */
 export const GROUPS: Check = ofStore(async (store) => {
   const groups = await groupsOf(store);
   const findings = groups.flatMap((group) => [...findingsOf(group, store.partitions.namespace)]);
@@ -110,7 +106,6 @@ function* findingsOf({ name, lag, oldestUnreadAge, instances }: ToldGroup, names
   }
 }
 
-/** Whether there are events that handlers could not handle. */
 export const DEAD_LETTERS: Check = ofStore(async (store) => {
   const count = await entriesIn(store, 'deadLetters');
   if (count === 0) return [ok('There are no dead letters')];

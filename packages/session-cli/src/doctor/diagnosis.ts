@@ -22,15 +22,12 @@ export const CHECK_NAMES = [
 
 export type CheckName = (typeof CHECK_NAMES)[number];
 
-/** What a check has found. */
 export interface Diagnosis {
   readonly status: 'ok' | 'warning' | 'error';
   readonly message: string;
-  /** What to do. */
   readonly advice?: string;
 }
 
-/** What the checks look at. */
 export interface Examined {
   readonly call: CommandCall;
   readonly redis: ReachedRedis;
@@ -50,7 +47,6 @@ export function ofStore(look: (store: OpenStore, examined: Examined) => Findings
   return (examined) => (examined.store instanceof Error ? [] : look(examined.store, examined));
 }
 
-/** A check of each server. */
 export function ofNodes(look: (node: ExaminedNode, examined: Examined) => Iterable<Diagnosis>): Check {
   return (examined) => examined.nodes.flatMap((node) => [...look(node, examined)]);
 }
@@ -67,12 +63,10 @@ export function error(message: string, advice: string): Diagnosis {
   return { status: 'error', message, advice };
 }
 
-/** Where to read more. */
 export function seePage(title: string): string {
   return `See the page ${JSON.stringify(title)} of the documentation.`;
 }
 
-/** The findings, or that there are none. */
 export function orOk(findings: readonly Diagnosis[], message: string): readonly Diagnosis[] {
   return findings.length > 0 ? findings : [ok(message)];
 }

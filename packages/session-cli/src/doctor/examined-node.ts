@@ -8,11 +8,9 @@ import type { ReachedRedis } from '../command/store-access.js';
 const PATIENCE = 3000;
 const PINGS = 20;
 
-/** What one server says of itself, and how soon. */
 export interface ExaminedNode {
   readonly address: string;
   readonly client: Redis;
-  /** The fields of INFO. */
   readonly info: ReadonlyMap<string, string>;
   /** Why it does not reply. */
   readonly silence: string | undefined;
@@ -78,7 +76,6 @@ async function clockOf(client: Redis): Promise<{ ahead: number; error: number }>
   return { ahead: Math.round(at - (begin + end) / 2), error: Math.ceil((end - begin) / 2) + 1 };
 }
 
-/** Where the server of a client is. */
 function serverOf({ options: { host, port, sentinels, name }, stream }: Redis): string {
   if (!sentinels) return `${host}:${port}`;
   // Behind Sentinels, ioredis leaves its defaults in the options.

@@ -49,10 +49,7 @@ function findingOf(who: string, denied: readonly string[]): Diagnosis {
   return error(message, `Grant the rights. ${seePage('Securing Redis')}`);
 }
 
-/**
- * The names of the commands that are denied. Redis compares the rights before the arguments, so any other error says
- * that a command is allowed.
- */
+// Redis compares the rights before the arguments, so any other error says that a command is allowed.
 async function deniedAmong(
   { connection, partitions }: OpenStore,
   commands: readonly string[],

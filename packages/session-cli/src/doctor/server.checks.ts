@@ -7,7 +7,6 @@ import type { OpenStore } from '../command/store-access.js';
 import { type Check, type Diagnosis, error, ofNodes, ofStore, ok, orOk, seePage, warning } from './diagnosis.js';
 import { type ExaminedNode, inTime } from './examined-node.js';
 
-/** What each server is: version, role, and whether it has loaded its data. */
 export const SERVER: Check = ofNodes(function* ({ address, info, problem, silence }, { redis }) {
   if (silence !== undefined) return yield error(`${address} does not reply: ${silence}`, 'Start it, or see its log.');
   if (problem !== undefined) {
@@ -64,7 +63,6 @@ const SLOW = 20;
 const VERY_SLOW = 250;
 const TIMEOUT = 1000;
 
-/** How long each server takes to reply, from this machine. */
 export const LATENCY: Check = ofNodes(function* ({ address, pings, silence }) {
   if (silence !== undefined) return;
   if (pings.length === 0) return yield ok(`${address} does not let this user PING, so this is unknown`);
@@ -152,7 +150,6 @@ async function sampledSessions(client: Redis, keys: SessionKeys) {
 
 const MANY_CLIENTS = 0.8;
 
-/** Whether Redis is about to refuse connections. */
 export const CLIENTS: Check = ofNodes(function* ({ address, info }) {
   const [connected, most] = [Number(info.get('connected_clients')), Number(info.get('maxclients'))];
   if (Number.isNaN(connected + most)) return;
@@ -203,9 +200,7 @@ async function settingOf({ client }: ExaminedNode, name: string): Promise<string
   return value;
 }
 
-/**
- * What a Redis must announce, by one of some settings, of which the first is best. And what is missing without that.
- */
+/** What a Redis must announce: one of the settings, of which the first is best. */
 const OF_OWN = {
   flags: ['Kx', 'Ex'],
   what: 'expired sessions',
@@ -220,7 +215,6 @@ const OF_SHARED = {
   unless: '',
 };
 
-/** Whether Redis announces the sessions that have expired. */
 export const NOTIFICATIONS: Check = ofStore(async (store, { nodes }) => {
   const { partitions } = store;
   if (!(partitions instanceof SessionPartitions)) return [ok('Deadlines need no key events')];

@@ -54,7 +54,6 @@ export class SharedUserErasure extends UserErasure {
     await this.#removeFromIndex();
   }
 
-  /** Ends those of some sessions that are of the user, unless it only counts. */
   async *#endThose(ids: readonly string[], ended: Set<string>): AsyncIterable<SessionToErase> {
     for (const some of batchesOf(ids, AT_ONCE)) {
       for (const found of await this.#find(some)) {
@@ -70,7 +69,6 @@ export class SharedUserErasure extends UserErasure {
     }
   }
 
-  /** Which of them are sessions of the user. */
   async #find(ids: readonly string[]): Promise<SessionToErase[]> {
     const now = await redisTime(this.client);
     const all = await Promise.all(ids.map((id) => readSpringFields(this.client, this.#keys.spring.session(id))));
@@ -101,7 +99,6 @@ export class SharedUserErasure extends UserErasure {
     }
   }
 
-  /** What Spring lists as sessions of the user. */
   async #listed(): Promise<{ readonly stored: Buffer; readonly id: string }[]> {
     const members = await this.client.smembersBuffer(this.#keys.spring.index(this.name));
     return members.flatMap((stored) => {

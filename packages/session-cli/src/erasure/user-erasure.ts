@@ -18,15 +18,13 @@ import {
   type SessionKeys,
   type SessionPartitions,
 } from '@nest-session/redis/internal';
-import { scannedKeys } from '../repartitioning/scanned-keys.js';
+import { scannedKeys, streamPages } from '../repartitioning/scanned-keys.js';
 import { ErasureScripts, type SessionToErase } from '../scripts/erasure/erasure.scripts.js';
 
-/** How what is kept of a user is erased. */
 export interface EraseOptions {
   /** Only counts. */
   readonly isRehearsal: boolean;
   readonly signal: AbortSignal;
-  /** Receives how many keys and events have been looked at, from time to time. */
   readonly onProgress: (looked: number) => void;
 }
 
@@ -49,14 +47,10 @@ export class UserErasure {
   readonly #streams: EventStreamScripts;
   readonly #principal: { readonly hash: string; readonly text: string };
   readonly #erased = {
-    /** Sessions that were alive. */
     live: 0,
-    /** Sessions that had ended, whose data was kept for handlers. */
     ended: 0,
-    /** Events with the name or the data of the user. */
     events: 0,
     deadLetters: 0,
-    /** Records of how many sessions the user has. */
     ledgers: 0,
   };
   readonly #ids = new Set<string>();
@@ -73,7 +67,6 @@ export class UserErasure {
     this.#principal = { hash: hashOfPrincipal(name), text: JSON.stringify(name) };
   }
 
-  /** Returns what was found of the user, and erased. */
   async run() {
     // First the sessions: events and dead letters tell of them.
     for await (const { id, was } of this.eraseSessions()) {
@@ -116,7 +109,6 @@ export class UserErasure {
     }
   }
 
-  /** Erases those of some sessions that are of the user, unless it only counts. */
   async *#eraseThose(partition: SessionKeys, ids: readonly string[]): AsyncIterable<SessionToErase> {
     for (const some of batchesOf(ids, IDS_PER_CALL)) {
       yield* await this.#scripts.sessions(partition, some, this.#principal, !this.options.isRehearsal);
@@ -124,10 +116,7 @@ export class UserErasure {
     }
   }
 
-  /**
-   * Those of sessions that are gone, and those that sessions had before, as long as events or dead letters tell of
-   * them.
-   */
+  /** Of sessions that are gone, and those that sessions had before, as long as events or dead letters tell of them. */
   async #addOtherIds(): Promise<void> {
     const former = new Map<string, string>();
     const ofOthers = new Set<string>();
@@ -180,13 +169,10 @@ export class UserErasure {
   }
 
   async *#entriesOf(partition: SessionKeys, stream: 'events' | 'deadLetters'): AsyncIterable<StreamEntry[]> {
-    let from = '-';
-    for (;;) {
-      const entries = await this.client.xrange(partition[stream], from, '+', 'COUNT', PER_CALL[stream]);
-      if (entries.length === 0) return;
-      yield entries.map((entry) => toStreamEntry(partition, entry));
-      this.look(entries.length);
-      from = `(${entries.at(-1)![0]}`;
+    const read = (from: string) => this.client.xrange(partition[stream], from, '+', 'COUNT', PER_CALL[stream]);
+    for await (const page of streamPages(read)) {
+      yield page.map((entry) => toStreamEntry(partition, entry));
+      this.look(page.length);
     }
   }
 
@@ -202,7 +188,6 @@ export class UserErasure {
     return recordsIn(entry).map((fields) => this.whose(fields));
   }
 
-  /** Whose the data of a session is. */
   protected whose(fields: Readonly<Record<string, unknown>>): Whose {
     const { hash, text } = this.#principal;
     const stored = String(fields[FIELD]);

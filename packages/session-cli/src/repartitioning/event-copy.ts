@@ -12,7 +12,7 @@ import {
   toStreamEntry,
 } from '@nest-session/redis-events/internal';
 import type { SessionKeys, SessionPartitions } from '@nest-session/redis/internal';
-import { aside, scannedKeys } from './scanned-keys.js';
+import { aside, scannedKeys, streamPages } from './scanned-keys.js';
 
 const ENTRIES_PER_CALL = 100;
 const NOTHING: Position = [0, 0];
@@ -26,7 +26,6 @@ interface Entry {
   readonly id: string;
 }
 
-/** An entry, and the partition, the stream and the position of its copy. */
 interface Copy extends Entry {
   readonly to: SessionKeys;
   readonly key: string;
@@ -84,7 +83,6 @@ export class EventCopy {
     for (const [key, ofPartition] of sizes) await this.client.hset(`${key}:sizes`, ofPartition);
   }
 
-  /** Copies the facts about groups and the wanted events to every partition, and the counts to the first one. */
   async #copyNotes(): Promise<void> {
     const latest = (_: string, other: string) => other;
     for (const [kind, both] of [['handlers', latest] as const, ['wanted', union] as const]) {
@@ -144,7 +142,6 @@ export class EventCopy {
     if (batch.length > 0) yield batch;
   }
 
-  /** A copy keeps its position unless it needs a later one. */
   #place(entry: Entry, stream: 'events' | 'deadLetters'): Copy {
     const to = this.to.of(entry.id);
     const key = aside(to, to[stream]);
@@ -155,16 +152,13 @@ export class EventCopy {
   }
 
   async *#entries(from: SessionKeys, stream: string): AsyncGenerator<Entry> {
-    for (let start = '-'; ;) {
-      const replies = await this.client.xrangeBuffer(stream, start, '+', 'COUNT', ENTRIES_PER_CALL);
-      for (const [name, fields] of replies) {
-        const position = positionOf(String(name));
+    const read = (start: string) => this.client.xrangeBuffer(stream, start, '+', 'COUNT', ENTRIES_PER_CALL);
+    for await (const page of streamPages(read)) {
+      for (const [name, fields] of page) {
         const entry = toStreamEntry(from, [String(name), fields.map(String)]);
         const id = fieldOf(entry, 'session') ?? from.idOfMember(fieldOf(entry, 'member') ?? '');
-        yield { from, position, fields, id };
+        yield { from, position: positionOf(String(name)), fields, id };
       }
-      if (replies.length < ENTRIES_PER_CALL) return;
-      start = `(${String(replies.at(-1)![0])}`;
     }
   }
 }
@@ -188,27 +182,22 @@ const PENDING_PER_CALL = 1000;
 /** An event that a group has begun to handle, or has to handle although it has already handled later ones. */
 interface Pending {
   readonly deliveries: number;
-  /** The record of its failures, as JSON. */
   readonly record: string | undefined;
   /** When to retry it, in epoch ms. */
   readonly due: string;
 }
 
+type PendingRow = [position: string, consumer: string, idle: number, deliveries: number];
+
 const NEVER_DELIVERED: Pending = { deliveries: 0, record: undefined, due: '0' };
 
-/** The copies in a partition that a group has to know of. */
 interface Copies {
   read: Position;
   readonly pending: (readonly [position: Position, pending: Pending])[];
-  /** The copies that it has not read. */
   unread: Position[];
 }
 
-/**
- * Copies a group, with its state of the events of each partition, to the copies of these events in other partitions.
- */
 class GroupCopy {
-  /** The pending events by partition and position. */
   readonly #pending = new Map<PartitionKeys, ReadonlyMap<string, Pending>>();
   readonly #copies = new Map<PartitionKeys, Copies>();
   readonly #read: ReadonlyMap<PartitionKeys, Position>;
@@ -220,7 +209,6 @@ class GroupCopy {
     this.#read = new Map([...state.lastDelivered].map(([keys, position]) => [keys, positionOf(position)]));
   }
 
-  /** Reads the events of a partition that the group has begun to handle. */
   async read(keys: PartitionKeys): Promise<void> {
     const { name } = this.state;
     if (!this.#read.has(keys)) return;
@@ -228,13 +216,12 @@ class GroupCopy {
     const retries = await this.client.zrange(keys.retries(name), '0', '-1', 'WITHSCORES');
     const due = new Map(retries.map((position, i) => [position, retries[i + 1]!]));
     const pending = new Map<string, Pending>();
-    for (let start = '-'; ;) {
-      const rows = await this.client.xpending(keys.events, name, start, '+', PENDING_PER_CALL);
-      for (const [position, , , deliveries] of rows as [string, string, number, number][]) {
+    const read = async (start: string) =>
+      (await this.client.xpending(keys.events, name, start, '+', PENDING_PER_CALL)) as PendingRow[];
+    for await (const rows of streamPages(read)) {
+      for (const [position, , , deliveries] of rows) {
         pending.set(position, { deliveries, record: records[position], due: due.get(position) ?? '0' });
-        start = `(${position}`;
       }
-      if (rows.length < PENDING_PER_CALL) break;
     }
     this.#pending.set(keys, pending);
   }
@@ -252,7 +239,6 @@ class GroupCopy {
     if (pending) copies.pending.push([at, pending]);
   }
 
-  /** Creates the group in a partition whose events have been copied to a stream. */
   async write(keys: PartitionKeys, stream: string): Promise<void> {
     const { name } = this.state;
     const { read, pending } = this.#copies.get(keys) ?? { read: NOTHING, pending: [] };

@@ -34,10 +34,7 @@ export class KeyRepartition {
     private readonly to: SessionPartitions,
   ) {}
 
-  /**
-   * Moves the keys. Returns those that could not be moved, with the reasons.
-   * @param report receives the number of moved sessions. It may throw
-   */
+  /** Returns the keys that could not be moved, with the reasons. */
   async run(report: (moved: number) => void): Promise<ReadonlyMap<string, string>> {
     await this.#moveEpoch();
     do {
@@ -138,7 +135,6 @@ export class KeyRepartition {
     for (const key of [keys.bucketList, keys.epoch, keys.cleanup]) await this.client.unlink(key);
   }
 
-  /** Groups the items that leave a partition by the partition that they move to. */
   #byPartition<T>(from: SessionKeys, items: readonly T[], idOf: (item: T) => string): Map<SessionKeys, T[]> {
     const leaving = items.filter((item) => this.to.of(idOf(item)).prefix !== from.prefix);
     return groupedBy(leaving, (item) => this.to.of(idOf(item)));

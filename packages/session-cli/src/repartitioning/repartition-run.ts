@@ -86,7 +86,6 @@ export interface RepartitionOptions {
 const STEPS = ['copy', 'drop', 'place', 'keys'] as const;
 type Step = (typeof STEPS)[number];
 
-/** Moves everything to other partitions while no instance is alive. */
 export class RepartitionRun {
   readonly #instances: LivingInstances;
 
@@ -201,11 +200,8 @@ export class RepartitionRun {
   }
 }
 
-/**
- * Sends each node the commands that a move needs and an application does not, so that a missing right is noticed before
- * the move begins. They name a key that does not exist, and write nothing.
- * @throws the error of ioredis for the first command that Redis denies
- */
+// A move needs rights that an application does not. These commands name a key that does not exist, and write nothing,
+// so a missing right is noticed before the move begins.
 async function checkRights(client: Redis, partitions: SessionPartitions): Promise<void> {
   for (const [keys] of partitionsByNode(client, partitions.all).values()) {
     const key = aside(keys!, `${keys!.prefix}rights`);

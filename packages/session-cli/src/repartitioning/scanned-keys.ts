@@ -6,16 +6,12 @@ const SCANNED_PER_CALL = 500;
 // No namespace contains a question mark, so these keys belong to nobody else. As a pattern, the text matches itself.
 const ASIDE = 'moving?:';
 
-/** A pattern that matches the temporary names. */
 export const ALL_ASIDE = `${ASIDE}*`;
 
-/**
- * Matches the keys of events exactly, because another namespace can begin with this one, as `app:events` with `app`.
- */
+/** Exactly: another namespace can begin with this one, as `app:events` with `app`. */
 const OF_EVENTS =
   /^events(?::(?:dead(?::(?:index|sizes|lost|unreported))?|(?:failing|retries):[^]+|handlers|wanted(?::broadcast:[\w-]+)?|trimmed|thinned|dropped))?$/;
 
-/** A key of a partition, and the part of it after the prefix. */
 export interface ScannedKey<Keys extends PartitionKeys = SessionKeys> {
   readonly key: string;
   readonly partition: Keys;
@@ -35,7 +31,6 @@ export function isAside({ name }: ScannedKey): boolean {
   return name.startsWith(ASIDE) && OF_EVENTS.test(name.slice(ASIDE.length));
 }
 
-/** The final name of a key with a temporary name. */
 export function inPlace({ partition, name }: ScannedKey): string {
   return partition.prefix + name.slice(ASIDE.length);
 }
@@ -61,13 +56,19 @@ export async function* scannedKeys<Keys extends PartitionKeys>(
   }
 }
 
-/** Runs an action for many items, in batches. */
 export async function inBatches<T>(
   items: readonly T[],
   size: number,
   act: (item: T) => Promise<unknown>,
 ): Promise<void> {
   for (const some of batchesOf(items, size)) await Promise.all(some.map(act));
+}
+
+/** Yields pages of a stream, or of what is pending there, each of entries that begin with their position. */
+export async function* streamPages<Entry extends readonly [position: string | Buffer, ...unknown[]]>(
+  read: (from: string) => Promise<Entry[]>,
+): AsyncIterable<Entry[]> {
+  for (let page = await read('-'); page.length > 0; page = await read(`(${String(page.at(-1)![0])}`)) yield page;
 }
 
 /** As `Map.groupBy()`, which Node.js 20 does not have. */

@@ -17,14 +17,10 @@ import {
 } from '@nest-session/redis/internal';
 import type { Redis } from 'ioredis';
 import { groupedBy, scannedKeys } from '../repartitioning/scanned-keys.js';
-import { type ExpectedKey, type Problem, VerificationScripts } from '../scripts/verification/verification.scripts.js';
-import { deadlineKinds } from './deadline-kinds.js';
-import { eventKinds } from './event-kinds.js';
-import { type FoundKey, type KeyKind, type Look, PER_CALL } from './key-kind.js';
+import { type Problem, VerificationScripts } from '../scripts/verification/verification.scripts.js';
+import { deadlineKinds, eventKinds, type FoundKey, type KeyKind, PER_CALL, sessionKinds } from './key-kinds.js';
 import type { Rule } from './rules.js';
-import { sessionKinds } from './session-kinds.js';
 
-/** How a namespace is verified. */
 export interface VerifyOptions {
   /** Mends what it finds. @default false */
   readonly repair?: boolean;
@@ -68,10 +64,10 @@ export async function verify(
   const pace = new Pace(rate, signal);
   const pass = async () => {
     const counter = new FindingCounter<Rule>();
-    await verifyOnce(store, pace, repair, (problems) => {
+    for await (const problems of problemsOf(store, pace, repair)) {
       counter.add(problems);
       onProgress(pace.passed);
-    });
+    }
     return counter.all;
   };
   const findings = await pass();
@@ -80,107 +76,97 @@ export async function verify(
   return { findings, left, looked: pace.passed };
 }
 
-/** Receives what was found, from time to time. */
-type Tell = (problems: readonly Problem[]) => void;
+type Problems = AsyncIterable<readonly Problem[]>;
 
-async function verifyOnce(
-  { client, options, partitions }: VerifiedStore,
-  pace: Pace,
-  mends: boolean,
-  tell: Tell,
-): Promise<void> {
+function problemsOf({ client, options, partitions }: VerifiedStore, pace: Pace, mends: boolean): Problems {
   const scripts = new VerificationScripts(client, mends);
   const ofEvents = eventKinds(client, scripts);
   if (partitions instanceof DeadlinePartitions) {
     const kinds = deadlineKinds(client, partitions, scripts, mends ? new DeadlineScripts(client) : undefined);
-    return new Pass(client, partitions, [...ofEvents, ...kinds], scripts, pace, tell).run();
+    return problemsIn(partitions, [...ofEvents, ...kinds], { client, scripts, pace });
   }
   const claims = mends ? new SessionScripts(client, partitions, keepingRules(options, partitions)) : undefined;
   const rules = { grace: options.grace, retention: options.events.retention };
   const kinds = sessionKinds(client, partitions, scripts, claims, rules);
-  return new Pass(client, partitions, [...ofEvents, ...kinds], scripts, pace, tell).run();
+  return problemsIn(partitions, [...ofEvents, ...kinds], { client, scripts, pace });
 }
 
-/** A key, and its kind. */
-interface Classified<Keys extends PartitionKeys> {
-  readonly found: FoundKey<Keys>;
-  readonly kind: KeyKind<Keys>;
+interface Tools {
+  readonly client: Redis;
+  readonly scripts: VerificationScripts;
+  readonly pace: Pace;
 }
+
+type KnownKey<Keys extends PartitionKeys> = FoundKey<Keys> & { readonly kind: KeyKind<Keys> };
 
 /** Looks at every key of a namespace once, beside whatever uses it. */
-class Pass<Keys extends PartitionKeys> {
-  constructor(
-    private readonly client: Redis,
-    private readonly partitions: Partitions<Keys>,
-    private readonly kinds: readonly KeyKind<Keys>[],
-    private readonly scripts: VerificationScripts,
-    private readonly pace: Pace,
-    private readonly tell: Tell,
-  ) {}
+async function* problemsIn<Keys extends PartitionKeys>(
+  partitions: Partitions<Keys>,
+  kinds: readonly KeyKind<Keys>[],
+  tools: Tools,
+): Problems {
+  const { client, scripts, pace } = tools;
+  const { meta, instances, namespace } = partitions;
+  // They belong to no partition, and may be on two nodes.
+  yield scripts.keys(`${namespace}:`, [{ key: meta, type: 'hash', life: 'never' }]);
+  yield scripts.keys(`${namespace}:`, [{ key: instances, type: 'zset', life: 'never' }]);
+  for await (const keys of scannedKeys(client, partitions, '*')) {
+    await pace.pass(keys.length);
+    const known = keys.flatMap(({ key, partition, name }): KnownKey<Keys>[] => {
+      const kind = kinds.find((each) => each.name.test(name));
+      return kind ? [{ key, partition, kind, part: kind.name.exec(name)![1] ?? '' }] : [];
+    });
+    for (const [partition, its] of groupedBy(known, (each) => each.partition)) {
+      for (const some of batchesOf(its, PER_CALL)) yield* problemsAmong(partition, some, tools);
+    }
+  }
+}
 
-  async run(): Promise<void> {
-    const { meta, instances, namespace } = this.partitions;
-    // Those that belong to no partition, and may be on two nodes.
-    const common: ExpectedKey[] = [
-      { key: meta, type: 'hash', life: 'never' },
-      { key: instances, type: 'zset', life: 'never' },
-    ];
-    for (const each of common) this.tell(await this.scripts.keys(`${namespace}:`, [each]));
-    for await (const keys of scannedKeys(this.client, this.partitions, '*')) {
-      await this.pace.pass(keys.length);
-      const known = keys.flatMap(({ key, partition, name }) => this.#classified(key, partition, name));
-      for (const [partition, its] of groupedBy(known, ({ found }) => found.partition)) {
-        for (const some of batchesOf(its, PER_CALL)) await this.#verify(partition, some);
+async function* problemsAmong<Keys extends PartitionKeys>(
+  partition: Keys,
+  all: readonly KnownKey<Keys>[],
+  tools: Tools,
+): Problems {
+  const expected = all.map(({ key, kind: { type, life } }) => ({ key, type, life }));
+  const problems = await tools.scripts.keys(partition.prefix, expected);
+  yield problems;
+  const strays = new Set(problems.filter(({ rule }) => rule === 'wrong-type').map(({ what }) => what));
+  const sound = all.filter(({ key }) => !strays.has(key));
+  for (const [kind, its] of groupedBy(sound, (each) => each.kind)) {
+    if (kind.verify)
+      yield kind.verify(
+        partition,
+        its.map(({ part }) => part),
+      );
+    for (const each of its) yield* problemsInside(each, tools);
+  }
+}
+
+async function* problemsInside<Keys extends PartitionKeys>(found: KnownKey<Keys>, tools: Tools): Problems {
+  const { items: verifyItems, contents } = found.kind;
+  try {
+    if (verifyItems) {
+      for await (const items of itemsOf(found, tools.client)) {
+        if (items.length > 0) yield verifyItems(found, items);
+        await tools.pace.pass(items.length);
       }
     }
-  }
-
-  #classified(key: string, partition: Keys, name: string): Classified<Keys>[] {
-    const kind = this.kinds.find((each) => each.name.test(name));
-    return kind ? [{ kind, found: { key, partition, part: kind.name.exec(name)![1] ?? '' } }] : [];
-  }
-
-  async #verify(partition: Keys, all: readonly Classified<Keys>[]): Promise<void> {
-    const expected = all.map(({ found: { key }, kind: { type, life } }) => ({ key, type, life }));
-    const problems = await this.scripts.keys(partition.prefix, expected);
-    this.tell(problems);
-    const strays = new Set(problems.filter(({ rule }) => rule === 'wrong-type').map(({ what }) => what));
-    for (const [kind, its] of groupedBy(all, (each) => each.kind)) {
-      const found = its.map((each) => each.found).filter(({ key }) => !strays.has(key));
-      const parts = found.map(({ part }) => part);
-      if (kind.verify && found.length > 0) this.tell(await kind.verify(partition, parts));
-      for (const each of found) await this.#look(kind, each);
+    for await (const { items, problems } of contents?.(found) ?? []) {
+      yield problems;
+      await tools.pace.pass(items);
     }
+  } catch (error) {
+    // Somebody has replaced, or removed, the key since it was looked at.
+    if (!isReply(error, 'WRONGTYPE') && !isReply(error, 'NOGROUP') && !isReply(error, 'ERR no such')) throw error;
   }
+}
 
-  async #look(kind: KeyKind<Keys>, found: FoundKey<Keys>): Promise<void> {
-    try {
-      if (kind.items) for await (const look of this.#items(kind, found)) await this.#note(look);
-      if (kind.contents) for await (const look of kind.contents(found)) await this.#note(look);
-    } catch (error) {
-      // Somebody has replaced, or removed, the key since it was looked at.
-      if (!isReply(error, 'WRONGTYPE') && !isReply(error, 'NOGROUP') && !isReply(error, 'ERR no such')) throw error;
-    }
-  }
-
-  async *#items({ type, items: verifyItems }: KeyKind<Keys>, found: FoundKey<Keys>): AsyncIterable<Look> {
-    const { key } = found;
-    const read = async (cursor: string): Promise<[string, string[]]> => {
-      if (type === 'set') return this.client.sscan(key, cursor, 'COUNT', PER_CALL);
-      const scan =
-        type === 'hash'
-          ? this.client.hscan(key, cursor, 'COUNT', PER_CALL)
-          : this.client.zscan(key, cursor, 'COUNT', PER_CALL);
-      const [next, entries] = await scan;
-      return [next, entries.filter((_, i) => i % 2 === 0)];
-    };
-    for await (const items of pages(read)) {
-      if (items.length > 0) yield { items: items.length, problems: await verifyItems!(found, items) };
-    }
-  }
-
-  async #note({ items, problems }: Look): Promise<void> {
-    this.tell(problems);
-    await this.pace.pass(items);
-  }
+function itemsOf<Keys extends PartitionKeys>({ key, kind }: KnownKey<Keys>, client: Redis): AsyncIterable<string[]> {
+  return pages(async (cursor) => {
+    if (kind.type === 'set') return client.sscan(key, cursor, 'COUNT', PER_CALL);
+    const isHash = kind.type === 'hash';
+    const scan = isHash ? client.hscan(key, cursor, 'COUNT', PER_CALL) : client.zscan(key, cursor, 'COUNT', PER_CALL);
+    const [next, entries] = await scan;
+    return [next, entries.filter((_, i) => i % 2 === 0)];
+  });
 }

@@ -1,22 +1,22 @@
-import type { ReadonlySession, Session, Session as CoreSession } from '@nest-session/core';
+import type { IncomingMessage } from 'node:http';
+import { type ReadonlySession, type Session, type SessionClient, SessionGoneError } from '@nest-session/core';
 import {
-  isIdentityAttribute,
+  COOKIE_MAX_AGE_ATTRIBUTE,
+  INITIALIZED_ATTRIBUTE,
+  type RequestSession,
   SafePromise,
   type SaveOutcome,
   SHOWN_SESSION,
-  type TrackedSession,
+  shownStack,
+  TrackedSession,
 } from '@nest-session/core/internal';
-import { freezeFunction, freezeShared, SessionCookie } from './session-cookie.js';
-import { warnOnce } from '../express-session.logger.js';
+import { type CookieDescription, freezeFunction, freezeShared, SessionCookie } from './session-cookie.js';
+import { logger, warnOnce } from '../express-session.logger.js';
+import { isOwn, type PrincipalRule } from '../principal/principal-rule.js';
+import { type NoPrincipalReport, PrincipalRecorder, type Update } from '../principal/session-principal.js';
 
-// Attributes whose names begin with it belong to the library and do not appear as properties.
-const RESERVED = 'nest-session.';
-
-/**
- * The values of one property bag. They are the attributes of a session until the request replaces or ends the session.
- * After that, they are a copy of the last values, and changes have no effect.
- */
-export class BagValues {
+// Attributes of a session until the request replaces or ends it. From then on a copy, whose changes have no effect.
+class BagValues {
   #left: { readonly id: string; readonly values: Map<string, unknown> } | undefined;
 
   constructor(
@@ -24,17 +24,14 @@ export class BagValues {
     readonly cookie: SessionCookie,
   ) {}
 
-  /** The id of the session, or its last id. */
   get id(): string {
     return this.#left?.id ?? this.session.id;
   }
 
-  /** Whether the request has replaced or ended the session. */
   get isLeft(): boolean {
     return this.#left !== undefined;
   }
 
-  /** The names of the properties. */
   get names(): string[] {
     return this.#left ? [...this.#left.values.keys()] : propertyNamesOf(this.session);
   }
@@ -69,14 +66,12 @@ export class BagValues {
     return new Map(values.filter(([, value]) => value !== undefined));
   }
 
-  /** Detaches the bag from the session. From then on it shows these values. */
   leave(id: string, values: Map<string, unknown>): void {
     this.#left ??= { id, values };
     this.cookie.detach();
   }
 }
 
-/** The attributes of a session that appear as properties. */
 export function propertiesOf(session: ReadonlySession): Map<string, unknown> {
   return new Map(propertyNamesOf(session).map((name) => [name, session.getAttribute(name)]));
 }
@@ -85,13 +80,8 @@ function propertyNamesOf(session: ReadonlySession): string[] {
   return session.attributeNames.filter(isOwn);
 }
 
-/** Whether the application may use a name: a client may have chosen it. */
-export function isOwn(name: string): boolean {
-  return !name.startsWith(RESERVED) && !isIdentityAttribute(name);
-}
-
 /** The members of a property bag that express-session does not have. You cannot assign to them. */
-export type SessionMembers = Readonly<Omit<CoreSession, 'id' | 'save'>>;
+export type SessionMembers = Readonly<Omit<Session, 'id' | 'save'>>;
 
 // `req.session` has the types of @types/express-session, with the `SessionData` of the application.
 declare module 'express-session' {
@@ -107,38 +97,17 @@ declare module 'express-session' {
   }
 }
 
-/** Called with the error, or without an argument. */
-export type Callback = (error?: unknown) => void;
-
-/** The request or message that a bag belongs to. The bag asks it to replace, end or reload its session. */
-export interface BagOwner {
-  /** Replaces the session with one that has a new id and only these attributes. */
-  regenerate(kept: readonly string[]): void;
-  destroy(isTold: IsTold): Promise<void>;
-  /** Saves the session of the bag now. */
-  save(isTold: IsTold): Promise<SaveOutcome>;
-  reload(): Promise<void>;
-  /** Calls back with the error of a result, or without an argument. */
-  callBack(result: Promise<unknown>, callback: Callback): void;
-  /** The application reads the id of its session. */
-  tellOfId(): void;
-  /** Wraps an update of an attribute, so that it throws if it would change the principal. */
-  keepPrincipal(name: string, update: Update): Update;
-}
+type Callback = (error?: unknown) => void;
 
 /** Whether the application hears of a failure. Otherwise the client must. */
-export type IsTold = () => boolean;
-
-/** Returns the next value of an attribute. */
-export type Update = (current: unknown) => unknown;
+type IsTold = () => boolean;
 
 /** The key under which a bag keeps its content, apart from its properties. */
-export const CONTENT = Symbol('session bag');
+const CONTENT = Symbol('session bag');
 
-/** The content behind a bag. */
 interface BagContent {
   readonly values: BagValues;
-  readonly owner: BagOwner;
+  readonly owner: RequestBag;
 }
 
 /**
@@ -164,17 +133,11 @@ export class SessionBag {
     return values.id;
   }
 
-  /** The lifetime of the cookie, which is also the idle timeout. */
   get cookie(): SessionCookie {
     return this[CONTENT].values.cookie;
   }
 
-  /**
-   * Gives the client a new session with a new id and without attributes. `req.session` is another object from then on.
-   * It takes effect at the save.
-   * @param first the callback or, as in @fastify/session, the names of attributes to keep
-   * @param second the callback behind such names
-   */
+  /** `first`: the callback or, as in @fastify/session, the names of attributes to keep. */
   regenerate(first?: Callback | readonly string[], second?: Callback): unknown {
     const [kept, callback] = typeof first === 'function' ? [[], first] : [first ?? [], second];
     return answer(this, callback, () => this[CONTENT].owner.regenerate(kept));
@@ -190,7 +153,6 @@ export class SessionBag {
     return answer(this, callback, () => this[CONTENT].owner.reload());
   }
 
-  /** Saves the changes now instead of before the response. */
   save(callback: Callback): unknown {
     const { values, owner } = this[CONTENT];
     return answerIfAsked(this, callback, (isTold): Promise<SaveOutcome> | SaveOutcome =>
@@ -203,13 +165,11 @@ export class SessionBag {
     return this.resetMaxAge();
   }
 
-  /** Sets `cookie.maxAge` to `cookie.originalMaxAge` again. */
   resetMaxAge(): this {
     this.cookie.reset();
     return this;
   }
 
-  /** Returns the value of an attribute, as in @fastify/session. */
   get(name: string): unknown {
     return this[CONTENT].values.get(name);
   }
@@ -232,7 +192,6 @@ export class SessionBag {
   }
 }
 
-/** The members of `Session` that a bag has in addition to its own. */
 const OF_SESSION = [
   'isNew',
   'isGone',
@@ -268,7 +227,6 @@ for (const name of OF_SESSION) {
 // A property that a request sets on the prototype, or on a method, would appear in every session.
 freezeShared(SessionBag.prototype);
 
-/** Runs an action, and reports its result to the callback or, without one, by the returned promise. */
 function answer<T>(bag: SessionBag, callback: unknown, action: () => T | Promise<T>): SessionBag | Promise<T> {
   const result = new Promise<T>((resolve) => resolve(action()));
   if (typeof callback !== 'function') return result;
@@ -293,8 +251,7 @@ function answerIfAsked<T>(
   return promise;
 }
 
-/** Creates a session with the methods of `SessionBag`, whose other properties are its attributes. */
-export function propertyBag(content: BagContent): SessionBag {
+function propertyBag(content: BagContent): SessionBag {
   return new Proxy(new SessionBag(content), HANDLER);
 }
 
@@ -349,7 +306,6 @@ function valuesOf(bag: SessionBag) {
   return bag[CONTENT].values;
 }
 
-/** Whether a property is an attribute of the session and not a member of the bag. */
 function isAttribute(bag: SessionBag, name: string | symbol): name is string {
   return typeof name === 'string' && !(name in bag);
 }
@@ -390,3 +346,238 @@ function setCookie({ cookie }: SessionBag, other: unknown): void {
 const NO_COOKIE =
   'Only the cookie of another session can be assigned to req.session.cookie. An object changes nothing: set ' +
   'req.session.cookie.maxAge to change the lifetime';
+
+export interface BagSettings {
+  /** Whether the session ends when `req.session` is set to null. */
+  readonly unset: 'keep' | 'destroy';
+  /** Whether a new session is stored even if the application set no property. */
+  readonly saveUninitialized: boolean;
+  /** Determines the principal of a session. Undefined: the application does. */
+  readonly principal: PrincipalRule | undefined;
+  readonly reportNoPrincipal: NoPrincipalReport;
+  /** Called when the application has read the id of a session: before the response, where there is one. */
+  tellOfId(): void;
+  /** The idle timeout in seconds of a session whose cookie has no lifetime of its own. -1 means none. */
+  timeoutOf(principalName: string | undefined): number;
+  /** The lifetime of the cookie of a client in seconds. 0 means until the browser is closed. */
+  lifetimeOf(client: SessionClient): number;
+  /** The attributes of the cookie in the response to a request or, without one, those that all requests share. */
+  describeCookie(request?: IncomingMessage): CookieDescription;
+}
+
+/** The `req.session` of one request or message. The application may replace, end or unset it. */
+export class RequestBag {
+  readonly #session: TrackedSession;
+  readonly #principal: PrincipalRecorder;
+  /** Of those that the application has passed. Its response waits until each was called. */
+  #callbacksLeft: Set<Promise<void>> | undefined;
+  #bag: SessionBag | null | undefined;
+  /** Whether the application has read the id of the session since that was told. */
+  #isIdRead = false;
+  /** The failure of a save that nobody waited for. */
+  #untold: SessionGoneError | undefined;
+  /** The lifetime that the cookie of a new session was given, and since when somebody was signed in to it by then. */
+  #given: { readonly seconds: number; readonly authenticatedAt: number | undefined } | undefined;
+
+  /** @throws the error of a failed load */
+  constructor(
+    private readonly request: RequestSession,
+    private readonly settings: BagSettings,
+  ) {
+    this.#session = TrackedSession.of(request.session);
+    const { principal, reportNoPrincipal } = settings;
+    this.#principal = new PrincipalRecorder(this.#session, request.request, principal, reportNoPrincipal);
+    this.#session.beforeSave(() => this.#complete());
+    this.#bag = this.#open();
+    this.#initialize();
+  }
+
+  /** Undefined after `destroy()`, or the null or undefined that the application assigned. */
+  get bag(): SessionBag | null | undefined {
+    return this.#bag;
+  }
+
+  /** Does what the option `unset` says, once. */
+  unset(value: null | undefined): void {
+    // The bag may be gone already, after destroy() or an earlier assignment.
+    if (this.#bag) this.#unset();
+    this.#bag = value;
+  }
+
+  get id(): string {
+    return this.#session.id;
+  }
+
+  /** Replaces the session with one that has a new id and only these attributes. */
+  regenerate(kept: readonly string[]): void {
+    const session = this.#session;
+    const { id } = session;
+    const values = this.#copy();
+    // Throws where one of them cannot be read, before anything has changed.
+    const staying = kept.map((name) => [name, this.#bag?.[CONTENT].values.get(name)] as const);
+    session.startAnew();
+    session.maxInactiveInterval = this.settings.timeoutOf(undefined);
+    this.#given = undefined;
+    this.#leave(id, values);
+    this.#bag = this.#open();
+    for (const [name, value] of staying) if (value !== undefined) session.setAttribute(name, value);
+    this.#initialize();
+  }
+
+  async destroy(isTold: IsTold): Promise<void> {
+    const values = this.#copy();
+    // This is a logout, so end every session that the request presents.
+    this.#session.signOut();
+    this.#leave(this.#session.id, values);
+    this.#bag = undefined;
+    await this.save(isTold);
+  }
+
+  save(isTold: IsTold): Promise<SaveOutcome> {
+    const saving = this.#session.save();
+    // First of all that wait for it. Whatever else was not saved is saved again before the response.
+    saving.catch((error: unknown) => {
+      if (error instanceof SessionGoneError && !isTold()) this.#untold = error;
+    });
+    return saving;
+  }
+
+  /** Before the response. @throws the failure of a save that nobody has heard of, once */
+  tell(): void {
+    this.#tellOfId();
+    this.#tellUntold();
+  }
+
+  #tellUntold(): void {
+    const error = this.#untold;
+    this.#untold = undefined;
+    // Unless the save before the response has failed with it.
+    if (error && !this.request.hasFailed) throw error;
+  }
+
+  async reload(): Promise<void> {
+    const values = this.#copy();
+    if (!(await this.request.reload())) throw new Error('failed to load session');
+    this.#leave(this.#session.id, values);
+    this.#bag = this.#open();
+  }
+
+  callBack(result: Promise<unknown>, callback: Callback): void {
+    const left = (this.#callbacksLeft ??= new Set());
+    const fail = (error: unknown) => {
+      if (!this.request.response.fail?.(error)) reportUntold(error);
+    };
+    const call = (...args: Parameters<Callback>) => {
+      // First, because the response that it sends would wait for it.
+      left.delete(called);
+      callSafely(() => callback(...args), fail);
+    };
+    const called = result.then(
+      () => call(),
+      (error: unknown) => call(error),
+    );
+    left.add(called);
+  }
+
+  /** Resolves when the callbacks were called that wait for the session; undefined when there are none. */
+  get callbacksLeft(): Promise<unknown> | undefined {
+    return this.#callbacksLeft?.size ? Promise.all(this.#callbacksLeft) : undefined;
+  }
+
+  tellOfId(): void {
+    this.#isIdRead = true;
+    if (this.request.response.headersSent) this.#tellOfId();
+  }
+
+  #tellOfId(): void {
+    if (this.#isIdRead) this.settings.tellOfId();
+    this.#isIdRead = false;
+  }
+
+  /** An update that would change the principal throws. */
+  keepPrincipal(name: string, update: Update): Update {
+    return this.#principal.keeping(name, update, this.#bag ?? {});
+  }
+
+  #unset(): void {
+    this.#leave(this.#session.id, this.#copy());
+    if (this.settings.unset === 'destroy') this.#session.signOut();
+    else this.#session.discard();
+  }
+
+  /** The current values. None after `destroy()` or an assignment, when the application may still have the bag. */
+  #copy(): Map<string, unknown> {
+    return this.#bag?.[CONTENT].values.copy() ?? new Map<string, unknown>();
+  }
+
+  /** The lifetime of the cookie of a new session, in seconds. Setting it alone does not store the session. */
+  get #maxAge(): number | undefined {
+    const { authenticatedAt } = this.#session;
+    // A sign-in since then has decided it anew.
+    const isOld = authenticatedAt !== undefined && authenticatedAt !== this.#given?.authenticatedAt;
+    return isOld ? undefined : this.#given?.seconds;
+  }
+
+  /** The lifetime in seconds of the cookie that the client has or would get. 0 means until the browser is closed. */
+  get #lifetime(): number {
+    return this.settings.lifetimeOf(this.request.client);
+  }
+
+  #open(): SessionBag {
+    const lifetime = this.#maxAge ?? this.#lifetime;
+    const maxAge = lifetime === 0 ? null : lifetime * 1000;
+    const change = (next: number | null) => this.#changeLifetime(next);
+    const cookie = new SessionCookie(maxAge, this.settings.describeCookie(this.request.request), change);
+    return propertyBag({ values: new BagValues(this.#session, cookie), owner: this });
+  }
+
+  #leave(id: string, values: Map<string, unknown>): void {
+    this.#bag?.[CONTENT].values.leave(id, values);
+  }
+
+  #changeLifetime(maxAge: number | null): void {
+    const session = this.#session;
+    const seconds = maxAge === null ? 0 : Math.ceil(maxAge / 1000);
+    if (maxAge !== null && seconds <= 0) return void (session.maxInactiveInterval = 0);
+    session.maxInactiveInterval = maxAge === null ? this.settings.timeoutOf(session.principalName) : seconds;
+    if (session.isNew) return void (this.#given = { seconds, authenticatedAt: session.authenticatedAt });
+    // Browsers shorten a long one.
+    if ([this.#lifetime, session.peekAttribute(COOKIE_MAX_AGE_ATTRIBUTE)].includes(seconds)) return;
+    session.setOwnAttribute(COOKIE_MAX_AGE_ATTRIBUTE, seconds);
+    this.request.sendAgain();
+  }
+
+  /** Called before a save. Stores the lifetime of the cookie, and derives the principal from the attributes. */
+  #complete(): void {
+    this.#tellUntold();
+    const session = this.#session;
+    if (!this.#bag || session.attributeNames.length === 0) return;
+    const maxAge = this.#maxAge;
+    if (maxAge !== undefined && maxAge !== this.#lifetime) session.setOwnAttribute(COOKIE_MAX_AGE_ATTRIBUTE, maxAge);
+    this.#given = undefined;
+    this.#principal.record(this.#bag);
+  }
+
+  #initialize(): void {
+    const { isUnavailable, response } = this.request;
+    if (!this.settings.saveUninitialized || !this.#session.isNew || this.#session.isGone) return;
+    if (!isUnavailable && !response.headersSent) {
+      this.#session.setOwnAttribute(INITIALIZED_ATTRIBUTE, true);
+    }
+  }
+}
+
+/** Calls a callback. What it throws, now or by a promise, would be an `unhandledRejection`, which ends the process. */
+export function callSafely(callback: () => unknown, fail: (error: unknown) => void): void {
+  try {
+    const returned = callback();
+    if (returned instanceof Promise) returned.catch(fail);
+  } catch (error) {
+    fail(error);
+  }
+}
+
+/** Logs the error of a callback that decides no response. */
+export function reportUntold(error: unknown): void {
+  logger.error('A callback of req.session threw an error that no response tells any more', shownStack(error));
+}

@@ -26,7 +26,6 @@ export function freezeShared(prototype: object): void {
   Object.freeze(prototype);
 }
 
-/** Freezes a function, and what it inherits. */
 export function freezeFunction<F extends object>(shared: F): F {
   return Object.freeze(Object.setPrototypeOf(shared, OF_FUNCTIONS) as F);
 }
@@ -51,28 +50,18 @@ function copyOf(prototype: object): object {
 /** Called when the lifetime of the cookie changes. Milliseconds, or null for a lifetime until the browser is closed. */
 type LifetimeChange = (maxAge: number | null) => void;
 
-/** The attributes of the cookie, except its lifetime. They are options and the same in every session. */
 export type CookieDescription = SetCookieAttributes;
 
-/**
- * The cookie of `req.session.cookie`. You can change its lifetime, which is also the idle timeout of the session. Its
- * other attributes are options of `SessionModule`.
- */
+/** Its lifetime, also the idle timeout, can be changed. Its other attributes are options of `SessionModule`. */
 export class SessionCookie {
-  /**
-   * The lifetime in milliseconds when it was last set. Null means until the browser is closed. Assigning it changes the
-   * cookie of the response, and `maxAge` from the next `touch()` or request on.
-   */
+  /** Assigning it changes the cookie of the response, and `maxAge` from the next `touch()` or request on. */
   declare originalMaxAge: number | null;
   #originalMaxAge: number | null;
   #expires: Date | null;
   #change: LifetimeChange | undefined;
   readonly #description: CookieDescription;
 
-  /**
-   * @param maxAge milliseconds since `begin`, or null for until the browser is closed.
-   * @param begin epoch milliseconds
-   */
+  /** `maxAge`: milliseconds since `begin`, or null for until the browser is closed. */
   constructor(maxAge: number | null, description: CookieDescription, change?: LifetimeChange, begin = Date.now()) {
     this.#originalMaxAge = maxAge;
     this.#expires = endOf(maxAge, begin);
@@ -85,7 +74,6 @@ export class SessionCookie {
     for (const name of FIXED) this.#fix(name);
   }
 
-  /** The remaining lifetime in milliseconds. Null means until the browser is closed. */
   get maxAge(): number | null {
     return this.#expires && this.#expires.getTime() - Date.now();
   }
@@ -94,7 +82,6 @@ export class SessionCookie {
     if (this.#setOriginalMaxAge(maxAge)) this.reset();
   }
 
-  /** When the cookie expires. Null means when the browser is closed. */
   get expires(): Date | null {
     return this.#expires;
   }
@@ -104,25 +91,21 @@ export class SessionCookie {
     this.maxAge = expires;
   }
 
-  /** The attributes as a plain object. */
   get data(): object {
     const { originalMaxAge, expires } = this;
     return { originalMaxAge, expires, ...this.#description };
   }
 
-  /** Returns `data`, for `JSON.stringify()`. */
   toJSON(): object {
     return this.data;
   }
 
-  /** The text of a `Set-Cookie` header with these attributes. */
   serialize(name: string, value: string): string {
     const { maxAge } = this;
     const lifetime = maxAge === null ? {} : { maxAge: Math.max(0, Math.floor(maxAge / 1000)) };
     return stringifySetCookie({ name, value, ...this.#description, ...lifetime });
   }
 
-  /** Sets the lifetime to `originalMaxAge` again. */
   reset(): void {
     this.#expires = endOf(this.#originalMaxAge, Date.now());
   }
@@ -132,7 +115,6 @@ export class SessionCookie {
     this.#change = undefined;
   }
 
-  /** Returns whether it did. */
   #setOriginalMaxAge(maxAge: unknown): boolean {
     const left = maxAge instanceof Date ? maxAge.getTime() - Date.now() : maxAge;
     if (typeof left === 'number' && !Number.isFinite(left)) {

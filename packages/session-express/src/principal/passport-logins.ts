@@ -7,7 +7,6 @@ export class PassportKeys extends Set<string> {
   readonly wrapped = new Set<string>();
 }
 
-/** What Passport is about to keep in the session of a request. */
 export interface PassportLogin {
   readonly key: string;
   readonly user: unknown;
@@ -23,7 +22,6 @@ interface SessionManager {
   serializeUser?: unknown;
 }
 
-/** A request with what Passport adds to it. */
 interface PassportRequest {
   /** Since 0.5.1, and before. */
   readonly _sessionManager?: SessionManager;
@@ -36,16 +34,12 @@ interface PassportRequest {
 const logins = new WeakMap<object, PassportLogin>();
 const watched = new WeakSet<SessionManager>();
 
-/** The last login of a request by Passport. */
 export function passportLoginOf(request: IncomingMessage): PassportLogin | undefined {
   return logins.get(request);
 }
 
-/**
- * Watches what Passport writes into sessions, by the function that serializes its users: a property of the session says
- * nothing of who wrote it. Every login reads `req.session` before or after, so that is when to call it.
- * @param keys to which the property is added in which Passport keeps its users
- */
+// A property of the session says nothing of who wrote it. So the function is watched that serializes users: every login
+// reads `req.session` before or after it.
 export function watchPassport(request: IncomingMessage, keys: PassportKeys): void {
   const { _sessionManager, _passport } = request as PassportRequest;
   const manager =

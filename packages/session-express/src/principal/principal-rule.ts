@@ -1,5 +1,5 @@
 import type { SessionData } from 'express-session';
-import { assertPrincipalName } from '@nest-session/core/internal';
+import { assertPrincipalName, isIdentityAttribute } from '@nest-session/core/internal';
 import { PassportKeys } from './passport-logins.js';
 
 /** The properties of a session, as the next request reads them. They are passed to functions of the options. */
@@ -12,7 +12,14 @@ export type SessionProperties = Readonly<Partial<SessionData>> & Readonly<Record
  */
 export type PrincipalOfSession = (session: SessionProperties) => string | number | bigint | object | undefined | null;
 
-/** Determines the principal of a session. */
+// Attributes whose names begin with it belong to the library, and are no properties.
+const RESERVED = 'nest-session.';
+
+/** Whether the application may use a name for a property: a client may have chosen it. */
+export function isOwn(name: string): boolean {
+  return !name.startsWith(RESERVED) && !isIdentityAttribute(name);
+}
+
 export interface PrincipalRule {
   /** The properties in which Passport keeps its users, if they are the principals. */
   readonly passportKeys?: PassportKeys;
@@ -24,7 +31,6 @@ export interface PrincipalRule {
   nameIn(session: SessionProperties): string | undefined;
 }
 
-/** Returns the rule for an option: a function, false for none, or the users of Passport, which is the default. */
 export function principalRule(option: PrincipalOfSession | 'passport' | false | undefined): PrincipalRule | undefined {
   if (option === false) return undefined;
   if (typeof option === 'function')
@@ -60,7 +66,6 @@ export function principalProblem(option: PrincipalOfSession): string | undefined
   return 'must return undefined for a session without properties, or every visitor is a signed-in user';
 }
 
-/** How a sentence about the user begins. */
 export const PASSPORT_USER = 'The user that Passport keeps in the session is';
 
 /** The user in the property of Passport; @fastify/passport keeps the user itself there. */
@@ -71,7 +76,6 @@ export function userIn(property: unknown): unknown {
   return Object.keys(property).length === 0 ? undefined : property;
 }
 
-/** The name of a user, but undefined instead of an error. */
 export function nameIfAny(user: unknown): string | undefined {
   try {
     return principalNameOf(user, PASSPORT_USER);
@@ -82,12 +86,7 @@ export function nameIfAny(user: unknown): string | undefined {
 
 const IDS = ['id', '_id', 'sub'] as const;
 
-/**
- * The name of a user or of an id: see `PrincipalOfSession`. Undefined for undefined and null, and for Passport's users
- * that are objects without an id, which the caller reports.
- * @param subject how the sentence of an error begins
- * @throws TypeError for a value of which it makes no name
- */
+/** Undefined also for Passport's users that are objects without an id, which the caller reports. */
 export function principalNameOf(value: unknown, subject: string): string | undefined {
   const user = plainOf(value);
   if (user === undefined || user === null) return undefined;
@@ -111,7 +110,6 @@ function plainOf(value: unknown): unknown {
   return isObject(value) && typeof value['toJSON'] === 'function' ? (value['toJSON'] as () => unknown)() : value;
 }
 
-/** The text of a plain id. */
 function textOf(id: unknown): string | undefined {
   if (typeof id === 'string') return id;
   if (typeof id === 'number' || typeof id === 'bigint') return String(id);

@@ -2,8 +2,8 @@ import { isDeepStrictEqual } from 'node:util';
 import type { IncomingMessage } from 'node:http';
 import { SessionStateError } from '@nest-session/core';
 import { fastifyRequestOf, type RequestSession, type TrackedSession } from '@nest-session/core/internal';
-import { isOwn, type Update } from '../bag/session-bag.js';
 import {
+  isOwn,
   nameIfAny,
   PASSPORT_USER,
   principalNameOf,
@@ -14,10 +14,11 @@ import {
 import { type PassportKeys, type PassportLogin, passportLoginOf } from './passport-logins.js';
 import { warnOnce } from '../express-session.logger.js';
 
-/** Why a user of Passport is nobody's principal. */
+/** Returns the next value of an attribute. */
+export type Update = (current: unknown) => unknown;
+
 export type NoPrincipalReason = 'no-id' | 'not-by-passport';
 
-/** Called for a session of a request whose user of Passport is not its principal. */
 export type NoPrincipalReport = (reason: NoPrincipalReason, request: IncomingMessage, sessionId: string) => void;
 
 /** Keeps the principal of a session in step with its properties, by the rule. */
@@ -36,10 +37,7 @@ export class PrincipalRecorder {
     this.#authenticatedAt = session.authenticatedAt;
   }
 
-  /**
-   * Sets or removes the principal.
-   * @throws TypeError when the user has no name; SessionStateError when `signIn()` has signed in somebody else
-   */
+  /** @throws TypeError when the user has no name; SessionStateError when `signIn()` has signed in somebody else */
   record(properties: object): void {
     const { session, rule } = this;
     if (!rule) return;
@@ -51,10 +49,7 @@ export class PrincipalRecorder {
     session.setPrincipal(name);
   }
 
-  /**
-   * Wraps an update of an attribute, so that it throws if it would change the principal: the update stores only the
-   * attribute.
-   */
+  /** An update stores only the attribute, so one that would change the principal throws. */
   keeping(name: string, update: Update, properties: object): Update {
     const { rule, session } = this;
     if (!rule?.mayRead(name)) return update;

@@ -9,13 +9,11 @@ export class CookieCheck {
 
   constructor(private readonly resolver: SessionIdResolver) {}
 
-  /** Whether a request has no session because the browser would not send the cookie to its path. */
   excludes(request: IncomingMessage): boolean {
     const path = this.resolver.cookieFor(request)?.path ?? '/';
     return path !== '/' && !isBelow(targetPathOf(request), path);
   }
 
-  /** Whether a request gets no token because the token would be sent over http. Logs it once. */
   withholds(request: IncomingMessage): boolean {
     const cookie = this.resolver.cookieFor(request);
     if (cookie?.secure !== true || isSecure(request)) return false;
@@ -57,10 +55,7 @@ function isBelow(path: string, cookiePath: string): boolean {
   return path.length === cookiePath.length || cookiePath.endsWith('/') || path[cookiePath.length] === '/';
 }
 
-/**
- * Looks for responses that remove the old cookie and leave the session: they used to sign the user out. Call it when
- * the headers of the application are set, and none of the library. Logs it once.
- */
+/** Looks for responses that remove the old cookie and leave the session: they used to sign the user out. */
 export function clearedCookieCheck(name: string): (session: TrackedSession | undefined, to: ServerResponse) => void {
   const cleared = `${name}=;`;
   return (session, response) => {

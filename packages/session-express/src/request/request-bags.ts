@@ -1,8 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { assignedAt, type RequestSession, requestSessionOf } from '@nest-session/core/internal';
-import { type BagSettings, RequestBag } from './request-bag.js';
+import { type BagSettings, RequestBag, type SessionBag } from '../bag/session-bag.js';
 import { watchPassport } from '../principal/passport-logins.js';
-import type { SessionBag } from '../bag/session-bag.js';
 
 /** The property bags of all requests and messages of an application. It creates each at its first use. */
 export class RequestBags {
@@ -42,7 +41,6 @@ export class RequestBags {
     return undefined;
   }
 
-  /** Returns the bag that shows the session of a request or message. @throws the error of a failed load */
   showing(session: RequestSession): RequestBag | undefined {
     const known = this.#bags.get(session);
     // An access log that reads the session after the response must not fail because the store failed.
@@ -53,10 +51,7 @@ export class RequestBags {
   }
 }
 
-/**
- * The properties that express-session adds to a request: `session`, `sessionID` and `sessionStore`. They are not
- * enumerable, so copying or printing a request does not load its session.
- */
+/** Not enumerable, so copying or printing a request does not load its session. */
 export function requestProperties(bags: RequestBags, sessionStore: object): PropertyDescriptorMap {
   return {
     session: {

@@ -1,17 +1,13 @@
 import type { Session, SessionRepository } from '@nest-session/core';
 import { cookieLifetimeOf, TrackedSession } from '@nest-session/core/internal';
-import { propertiesOf, type SessionBag } from '../bag/session-bag.js';
+import { type BagSettings, callSafely, propertiesOf, reportUntold, type SessionBag } from '../bag/session-bag.js';
 import { SessionCookie } from '../bag/session-cookie.js';
-import { type BagSettings, callSafely, reportUntold } from './request-bag.js';
 
 type Reply<T> = (error?: unknown, result?: T) => void;
 
 /** The `req.sessionStore`. It gives access to other sessions by the id that `req.session.id` returns. */
 export class SessionStore {
-  /**
-   * @param findRepository called at each use, because the module of the store may be constructed later
-   * @param end ends a session, also one of express-session
-   */
+  /** `findRepository` is called at each use, because the module of the store may be constructed later. */
   constructor(
     private readonly settings: Pick<BagSettings, 'lifetimeOf' | 'describeCookie'>,
     private readonly findRepository: () => SessionRepository,
@@ -26,17 +22,14 @@ export class SessionStore {
     });
   }
 
-  /** An alias of `get()`. */
   load(id: string, callback: Reply<object | null>): void {
     this.get(id, callback);
   }
 
-  /** Ends a session for every instance. */
   destroy(id: string, callback?: Reply<void>): void {
     answer(callback, async () => void (await this.end(id)));
   }
 
-  /** Calls `req.session.regenerate()`. */
   regenerate(request: { readonly session: SessionBag }, callback: Reply<void>): void {
     request.session.regenerate(callback);
   }

@@ -16,12 +16,10 @@ export type SpringMode = 'read' | 'shared';
 
 const BESIDE = ':nest';
 
-/** What Spring's namespace has beside it: our own keys, of which Spring knows nothing. */
 export function namespaceBeside(ofSpring: string): string {
   return `${ofSpring}${BESIDE}`;
 }
 
-/** The namespace of Spring that has this one beside it. */
 export function namespaceOfSpring(beside: string): string {
   return beside.slice(0, -BESIDE.length);
 }
@@ -37,7 +35,6 @@ export function namespaceProblemWith(mode: SpringMode | undefined): (namespace: 
   return mode === 'shared' ? namespaceBesideProblem : namespaceProblem;
 }
 
-/** What a key of Spring is. */
 export type SpringKey =
   | { readonly kind: 'session'; readonly id: string }
   | { readonly kind: 'shadow' }
@@ -48,7 +45,6 @@ export type SpringKey =
 
 const PRINCIPALS = `index:${SPRING_PRINCIPAL_NAME}:`;
 
-/** The names of the keys of Spring Session in a namespace. */
 export class SpringKeys {
   readonly prefix: string;
   /** The sorted set that tells when sessions end, where there are no buckets. */
@@ -72,7 +68,6 @@ export class SpringKeys {
     return `${this.prefix}expirations:${minute}`;
   }
 
-  /** Of the sessions of a user. */
   index(principal: string): string {
     return `${this.prefix}${PRINCIPALS}${principal}`;
   }
@@ -90,7 +85,6 @@ export class SpringKeys {
   }
 }
 
-/** The names of the keys of sessions that are shared with Spring. */
 export class SharedKeys {
   readonly spring: SpringKeys;
 
@@ -98,7 +92,6 @@ export class SharedKeys {
     namespace: string,
     /** Of the namespace beside. Its `ends` has all sessions that are known. */
     readonly own: SessionKeys,
-    /** The number of the database. */
     private readonly database: number,
   ) {
     this.spring = new SpringKeys(namespace);
@@ -122,7 +115,6 @@ export class SharedKeys {
 
 const SCANNED_PER_CALL = 500;
 
-/** Pages of the ids of all session hashes of Spring, each of some hundreds of keys. */
 export async function* storedIds(client: Redis, keys: SpringKeys): AsyncIterable<string[]> {
   const pattern = `${patternOf(keys.prefix)}sessions:*`;
   const read = (cursor: string) => client.scan(cursor, 'MATCH', pattern, 'COUNT', SCANNED_PER_CALL);
@@ -139,7 +131,6 @@ export async function listedIds(client: Redis, keys: SpringKeys, principal: stri
   return members.map((member) => readStoredValue(member)).filter(isWellFormedIdOrToken);
 }
 
-/** Pages of the members of a set, as they are stored. */
 export function membersOfSet(client: Redis, key: string): AsyncIterable<Buffer[]> {
   const read: ReadPage<Buffer> = async (cursor) => {
     const [next, members] = await client.sscanBuffer(key, cursor, 'COUNT', MEMBERS_PER_CALL);

@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import type { Cluster, Redis } from 'ioredis';
 import {
   type Finding,
@@ -9,17 +8,112 @@ import {
   patternOf,
   redisTime,
 } from '@nest-session/redis-events/internal';
+import { setTimeout as delay } from 'node:timers/promises';
 import { batchesOf, pages, type ReadPage } from '@nest-session/redis/internal';
-import { SpringScripts } from '../scripts/spring/spring.scripts.js';
-import { MEMBERS_PER_CALL, membersOfSet, type SpringKeys, unlessReplaced } from '../keys/spring-keys.js';
-import { readStoredValue } from '../values/stored-value.js';
+import { SPRING_GRACE, SpringScripts } from '../scripts/spring/spring.scripts.js';
+import { isAlive, readSpringFields, readSpringSession } from '../read/spring-session.js';
 import {
-  type KeyCounts,
-  type SampledSession,
-  sampleSession,
-  type SpringOverview,
-  springOverview,
-} from './spring-overview.js';
+  MEMBERS_PER_CALL,
+  membersOfSet,
+  type SpringKey,
+  type SpringKeys,
+  unlessReplaced,
+} from '../keys/spring-keys.js';
+import { formOf, readStoredValue, type StoredForm } from '../values/stored-value.js';
+import { readSecurityContext, SECURITY_CONTEXT } from '../values/spring-principal.js';
+
+export type SampledSession = NonNullable<Awaited<ReturnType<typeof sampleSession>>>;
+
+/** Undefined if there is no whole session. `ttl`: of the hash. `at`: epoch milliseconds, by the clock of Redis. */
+export async function sampleSession(client: Redis, keys: SpringKeys, id: string) {
+  const key = keys.session(id);
+  const [fields, ttl, at] = await Promise.all([readSpringFields(client, key), client.pttl(key), redisTime(client)]);
+  const session = readSpringSession(fields);
+  if (!session) return undefined;
+  const forms = new Set(fields.map(([, stored]) => formOf(stored)).filter((form) => form !== undefined));
+  return { id, session, forms, ttl, at };
+}
+
+/** Whether its session hash is kept longer than it. The simple repository lets both expire together. */
+function outlivesItsSession({ session, ttl, at }: SampledSession): boolean {
+  const { lastAccessedTime, maxInactiveInterval } = session;
+  return ttl > 0 && at + ttl - lastAccessedTime - Math.max(0, maxInactiveInterval) * 1000 > SPRING_GRACE / 2;
+}
+
+/** Whether it is alive, and only the simple repository has written it. `shadows`: how many shadow keys it has. */
+export function isOfSimpleRepository(sample: SampledSession, shadows: number): boolean {
+  const { session, ttl, at } = sample;
+  return shadows === 0 && ttl > 0 && isAlive(session, at) && !outlivesItsSession(sample);
+}
+
+export type KeyCounts = Record<SpringKey['kind'], number> & { indexOfPrincipals: number };
+
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+const MOST_NAMES = 10;
+const FEW = 5;
+
+export type SpringOverview = ReturnType<typeof springOverview>;
+
+function springOverview(counts: KeyCounts, samples: readonly SampledSession[]) {
+  const others = counts.shadow + counts.bucket + counts.expirations + counts.index;
+  const isIndexed = others > 0 || samples.some(outlivesItsSession);
+  const inBuckets = isIndexed ? ('buckets' as const) : undefined;
+  const contexts = samples.map(({ session }) => readSecurityContext(session.attributes.get(SECURITY_CONTEXT)));
+  return {
+    repository: isIndexed ? ('indexed' as const) : ('simple' as const),
+    // Where the indexed repository keeps when sessions end.
+    expirations: counts.expirations > 0 ? ('sorted-set' as const) : inBuckets,
+    serializer: serializerOf(new Set(samples.flatMap(({ forms }) => [...forms]))),
+    // Whether the ids are those that Spring makes.
+    hasUuids: samples.every(({ id }) => UUID.test(id)),
+    // Users that have an index set.
+    principals: counts.indexOfPrincipals,
+    sessions: {
+      found: counts.session,
+      sampled: samples.length,
+      alive: samples.filter(({ session, at }) => isAlive(session, at)).length,
+      // With somebody who is signed in by Spring Security.
+      signedIn: contexts.filter((context) => context !== undefined).length,
+    },
+    hasSpringSecurity: samples.some(({ session }) => session.attributes.has(SECURITY_CONTEXT)),
+    clockAhead: clockAhead(samples, isIndexed),
+    unreadableAttributes: unreadableIn(samples),
+  };
+}
+
+/** `json`: no value is an object or a list, so it may be any JSON. Undefined: no session was whole. */
+function serializerOf(forms: ReadonlySet<StoredForm>): StoredForm | 'mixed' | undefined {
+  if (forms.has('java')) return forms.size > 1 ? 'mixed' : 'java';
+  // With classes, an immutable list has none. And plain JSON names no class.
+  return (['security-json', 'typed-json', 'plain-json', 'json'] as const).find((form) => forms.has(form));
+}
+
+/**
+ * Milliseconds by which the clock of an application is ahead of that of Redis. Undefined: nothing tells it.
+ *
+ * The indexed repository lets the session hash expire at a time after the save, and writes by its own clock when the
+ * request began, so the shortest request tells the difference. The simple one computes both, and only the future
+ * betrays it.
+ */
+function clockAhead(samples: readonly SampledSession[], isIndexed: boolean): number | undefined {
+  const differences = samples.flatMap(({ session: { lastAccessedTime, maxInactiveInterval }, ttl, at }) => {
+    const savedAt = at + ttl - maxInactiveInterval * 1000 - SPRING_GRACE;
+    if (isIndexed) return maxInactiveInterval > 0 && ttl > 0 ? [lastAccessedTime - savedAt] : [];
+    return lastAccessedTime > at ? [lastAccessedTime - at] : [];
+  });
+  if (differences.length === 0) return undefined;
+  const ahead = Math.max(...differences);
+  // All of a few requests may have been slow.
+  return ahead < 0 && differences.length < FEW ? 0 : ahead;
+}
+
+function unreadableIn(samples: readonly SampledSession[]): string[] {
+  const names = new Set<string>();
+  for (const { session } of samples) {
+    for (const [name, value] of session.attributes) if (value === undefined) names.add(name);
+  }
+  return [...names].toSorted().slice(0, MOST_NAMES);
+}
 
 /** A rule that Spring or its applications break. Without `mending`, only an application can mend it, or who runs it. */
 interface RuleText {
@@ -74,10 +168,7 @@ const OF_BUCKET = 'expires:';
 /** Which session a member is for, and the key that is there as long as it means something. */
 type ReadMember = (value: string) => { readonly what: string; readonly key: string } | undefined;
 
-/**
- * Looks for what Spring leaves behind. What looks like it is looked at again, by a script, when Spring has had its
- * time.
- */
+/** What looks wrong is looked at again, by a script, when Spring has had its time. */
 class LeftoverSearch {
   readonly #found = new FindingCounter<SpringRule>();
   #looksAgain: (() => Promise<void>)[] = [];
@@ -90,7 +181,6 @@ class LeftoverSearch {
     private readonly pace: Pace,
   ) {}
 
-  /** Looks at session hashes. */
   async sessions(ids: readonly string[]): Promise<void> {
     const found = await Promise.all(
       ids.map((id) => this.client.hmget(this.keys.session(id), ...TIMES).catch(ifStray([]))),
@@ -101,7 +191,6 @@ class LeftoverSearch {
     await this.#suspect('incomplete-session', incomplete, (some) => this.scripts.incompleteSessions(some));
   }
 
-  /** Looks at a bucket. `now`: by the clock of Redis. */
   async bucket(key: string, minute: number, now: number): Promise<void> {
     const isOver = minute < now - MINUTE_IS_OVER;
     if (isOver && (await this.client.pttl(key)) === -1) {
@@ -116,12 +205,10 @@ class LeftoverSearch {
     );
   }
 
-  /** Looks at an index. */
   async index(key: string): Promise<void> {
     await this.#members(key, membersOfSet(this.client, key), this.#sessionOf, 'index-member-without-session');
   }
 
-  /** Looks at the sorted set of expirations. */
   async expirations(key: string): Promise<void> {
     const read: ReadPage<Buffer> = async (cursor) => {
       const [next, items] = await this.client.zscanBuffer(key, cursor, 'COUNT', MEMBERS_PER_CALL);
@@ -191,27 +278,21 @@ class LeftoverSearch {
   }
 }
 
-/** How a namespace is looked at. */
 interface SpringLookOptions {
   /** Mends what it finds. */
   readonly mends: boolean;
   /** How many sessions are looked at more closely. */
   readonly sample: number;
   readonly pace: Pace;
-  /** Receives how many keys and members have been looked at, from time to time. */
   readonly onProgress: (looked: number) => void;
 }
 
-/** What was found. */
 export type SpringLook = Awaited<ReturnType<typeof lookAtSpring>>;
 
 const SCANNED_PER_CALL = 500;
 const LARGEST_DIFFERENCE = 2000;
 
-/**
- * Looks at the keys of Spring Session in a namespace, beside the applications that use it. It changes nothing unless it
- * mends, and then nothing but what it finds.
- */
+/** Beside the applications that use the namespace. It changes nothing unless it mends. */
 export async function lookAtSpring(client: Redis, keys: SpringKeys, options: SpringLookOptions) {
   const { mends, sample, pace, onProgress } = options;
   // On a Cluster, a script cannot see a set and what it names.

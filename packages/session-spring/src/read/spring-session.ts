@@ -10,7 +10,6 @@ export async function readSpringFields(client: Redis, key: string): Promise<[nam
   return Array.from({ length: reply.length / 2 }, (_, i) => [reply[2 * i]!.toString(), reply[2 * i + 1]!]);
 }
 
-/** A session as Spring Session has stored it. */
 export interface SpringSession {
   /** Epoch milliseconds. */
   readonly creationTime: number;

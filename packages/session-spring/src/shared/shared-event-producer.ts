@@ -11,7 +11,6 @@ export function dataHere(data: Readonly<Record<string, string>>): Record<string,
   return Object.fromEntries([...all.filter(([field]) => !field.startsWith(ATTRIBUTE_FIELD)), ...attributes]);
 }
 
-/** The events of sessions that Spring has stored, for the delivery. */
 @Injectable()
 export class SharedEventProducer extends SessionEventProducer {
   constructor(

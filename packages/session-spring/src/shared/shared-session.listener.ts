@@ -75,7 +75,6 @@ export class SharedSessionListener implements BackgroundService {
     this.notifications.start();
   }
 
-  /** Resolves when what it looks at has its replies. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     clearTimeout(this.#timer);

@@ -40,16 +40,12 @@ import { listedIds, SharedKeys } from '../keys/spring-keys.js';
 
 type Fields = readonly (readonly [name: string, stored: Buffer])[];
 
-/** What a change needs to know of the session that was loaded. */
 interface SharedMemo {
   /** The name of a user who is signed in by Spring Security alone. */
   readonly springName: string | undefined;
 }
 
-/**
- * The live session in a session hash of Spring, with the texts of its attributes; undefined when there is none.
- * @param signedIn when and who, as the key beside has it
- */
+/** Undefined when the session is not alive. `signedIn`: when and who, as the key beside has it. */
 export function toSharedRecord(
   id: string,
   fields: Fields,
@@ -218,10 +214,7 @@ function touching(id: string): UpdateSession {
   return { kind: 'update', id, attributes: new Map(), indexes: new Map() };
 }
 
-/**
- * A name that the context of Spring Security has, too, is left to that: it would stay when somebody else signs in
- * there.
- */
+/** A name that Spring Security has in its context is left to that: it would stay when somebody else signs in. */
 function inSpring(attributes: AttributeChanges): AttributeChanges {
   const context = attributes.get(SECURITY_CONTEXT);
   const named =

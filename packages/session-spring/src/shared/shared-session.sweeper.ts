@@ -76,10 +76,7 @@ export class SharedSessionSweeper implements DueSweeper<SessionKeys>, DueList<Se
     return looked.flatMap(([each, outcome]) => (outcome === 'unknown' ? [each] : []));
   }
 
-  /**
-   * Looks at all sessions, because something may have happened while nothing was heard: at those that are known, and
-   * then at all that Spring has, no faster than a bounded rate. For the latter, one instance at a time is enough.
-   */
+  // For what happened while nothing was heard. The scan of all that Spring has is slow, and made by one instance.
   async lookAtAll(signal: AbortSignal): Promise<void> {
     const { own, scanning } = this.keys;
     for await (const page of pages((cursor) => this.client.zscan(own.ends, cursor, 'COUNT', PER_PAGE))) {
@@ -95,9 +92,7 @@ export class SharedSessionSweeper implements DueSweeper<SessionKeys>, DueList<Se
     }
   }
 
-  /**
-   * False when another instance looks at all of them, or has just done so. One that has died meanwhile does not count.
-   */
+  /** False when another instance looks at all of them, or has just done so. */
   async #takeTurn(signal: AbortSignal): Promise<boolean> {
     const { scanning } = this.keys;
     const end = performance.now() + LONGEST_PAGE;

@@ -3,12 +3,11 @@ import type { Redis } from 'ioredis';
 import { InvalidSessionOptionsError } from '@nest-session/core';
 import { type BackgroundService, InjectConnection, logger, settledWithin } from '@nest-session/redis-events/internal';
 import { MODULE, type ResolvedSpringSessionOptions, SPRING_SESSION_OPTIONS } from '../spring-session.options.js';
-import { isOfSimpleRepository, type SampledSession, sampleSession } from '../look/spring-overview.js';
+import { isOfSimpleRepository, type SampledSession, sampleSession } from '../look/spring-look.js';
 import { isAlive } from '../read/spring-session.js';
 import { SharedKeys, storedIds } from '../keys/spring-keys.js';
 import type { StoredForm } from '../values/stored-value.js';
 
-/** What to do about sessions of Java serialization. */
 export const NEEDS_JSON =
   "Option `mode: 'shared'` needs JSON, and a Spring application keeps sessions by Java serialization, so that its requests " +
   'fail at those of NestJS: run `nest-session spring`, which prints the Java code for JSON. Then give both ' +
@@ -28,10 +27,7 @@ const PLAIN =
   'keeps plain JSON. If it does not, its requests fail at objects and lists that are written here: say ' +
   "`new SpringJsonSerializer('typed')`, or 'security'";
 
-/**
- * Looks at some sessions at the start, for the JSON that the Spring application keeps, and refuses what cannot be
- * shared.
- */
+/** Looks at some sessions at the start, and refuses what cannot be shared. */
 @Injectable()
 export class SpringApplicationCheck implements BackgroundService {
   constructor(
@@ -40,9 +36,7 @@ export class SpringApplicationCheck implements BackgroundService {
     @Inject(SPRING_SESSION_OPTIONS) private readonly options: Pick<ResolvedSpringSessionOptions, 'serializer'>,
   ) {}
 
-  /**
-   * @throws InvalidSessionOptionsError when a session is of Java serialization, or all are of the simple repository
-   */
+  /** @throws InvalidSessionOptionsError when a session is of Java serialization, or all are of the simple repository */
   async start(): Promise<void> {
     const look = this.#look();
     if (await settledWithin(PATIENCE, look)) await look;

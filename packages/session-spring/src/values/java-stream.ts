@@ -1,8 +1,6 @@
 import { type ReadingLimits, UnreadableValueError } from './json-values.js';
 
-/**
- * What a Java stream says, without any object of its classes. `bigint` is a long, and a text of one unit may be a char.
- */
+/** `bigint` is a long, and a text of one unit may be a char. */
 export type JavaValue =
   | null
   | boolean
@@ -14,7 +12,6 @@ export type JavaValue =
   | JavaClass
   | { readonly kind: 'enum'; readonly name: string };
 
-/** The description of a class. */
 interface JavaClass {
   readonly kind: 'class';
   /** As Java names it, such as `java.util.Map$Entry` or `[B`. */
@@ -48,7 +45,6 @@ export interface JavaArray {
   items: readonly JavaValue[] | Buffer;
 }
 
-/** The bits of `flags`. */
 const WRITES = 0x01;
 const SERIALIZABLE = 0x02;
 export const EXTERNALIZABLE = 0x04;
@@ -182,10 +178,7 @@ const MAGIC_AND_VERSION = 0xaced_0005;
 const FIRST_HANDLE = 0x7e_0000;
 const MOST_SUPERCLASSES = 50;
 
-/**
- * Reads the first value of a stream of the Java Object Serialization Stream Protocol into a tree. It knows no class and
- * makes no object of any.
- */
+/** Reads the first value of a stream of the Java Object Serialization Stream Protocol, and makes no object of it. */
 export class JavaStreamReader {
   readonly #bytes: JavaBytes;
   /** What later parts of the stream may refer to. */
@@ -210,7 +203,6 @@ export class JavaStreamReader {
     return this.#content(this.#code());
   }
 
-  /** The code of what follows. */
   #code(): number {
     let code = this.#bytes.unsignedByte();
     for (; code === RESET; code = this.#bytes.unsignedByte()) {
@@ -332,7 +324,6 @@ export class JavaStreamReader {
     return { type, fields, written: (type.flags & WRITES) === 0 ? [] : this.#written() };
   }
 
-  /** What a class has written with code of its own. */
   #written(): (JavaValue | Buffer)[] {
     const written: (JavaValue | Buffer)[] = [];
     for (let code = this.#code(); code !== END_OF_BLOCKS; code = this.#code()) {

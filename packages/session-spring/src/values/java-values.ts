@@ -8,13 +8,9 @@ import {
 } from './java-stream.js';
 import { type JsonValue, membersOf, type ReadingLimits, UnreadableValueError } from './json-values.js';
 
-/** What a value means, or undefined if that is unknown. */
 type ReadJava = (value: JavaValue | undefined) => JsonValue | undefined;
 
-/**
- * What an object of a class means, by the part that the class has written, and those of its superclasses before it.
- * Undefined if they are not as they should be.
- */
+/** By the part that the class has written, and those of its superclasses before it. Undefined if they are wrong. */
 type JavaReading = (part: JavaPart, read: ReadJava, parts: readonly JavaPart[]) => JsonValue | undefined;
 
 // A longer one is an attack: its decimal digits take more time than its length.
@@ -27,49 +23,25 @@ function numberOf(value: bigint | number): number | string {
   return Number.isSafeInteger(number) ? number : String(value);
 }
 
-/** A time in epoch milliseconds, in UTC. */
 function timeOf(milliseconds: JavaValue | undefined): string | undefined {
   if (typeof milliseconds !== 'bigint') return undefined;
   const date = new Date(Number(milliseconds));
   return Number.isNaN(date.getTime()) ? undefined : date.toISOString();
 }
 
-/** One reading for several classes of a package. */
-function named(prefix: string, names: readonly string[], reading: JavaReading): [name: string, JavaReading][] {
-  return names.map((name) => [prefix + name, reading]);
-}
-
 const value: JavaReading = ({ fields }, read) => read(fields.get('value'));
 
-/** A text in a field. */
 function text(name: string): JavaReading {
   return ({ fields }) => asText(fields.get(name));
+}
+
+function isNotZero(number: JavaValue | undefined): boolean | undefined {
+  return typeof number === 'number' ? number !== 0 : undefined;
 }
 
 function asText(each: JavaValue | undefined): string | undefined {
   return typeof each === 'string' ? each : undefined;
 }
-
-/** The classes whose objects are one number, text or time. */
-const SCALARS: readonly [name: string, JavaReading][] = [
-  ...named('java.lang.', ['Boolean', 'Byte', 'Character', 'Double', 'Float', 'Integer', 'Long', 'Short'], value),
-  ...named('java.util.concurrent.atomic.', ['AtomicInteger', 'AtomicLong'], value),
-  [
-    'java.util.concurrent.atomic.AtomicBoolean',
-    ({ fields }) => (typeof fields.get('value') === 'number' ? fields.get('value') !== 0 : undefined),
-  ],
-  ['java.math.BigInteger', (part) => bigIntegerOf(part)?.toString()],
-  ['java.math.BigDecimal', bigDecimalOf],
-  ['java.util.Date', (part) => timeOf(dateOf(part))],
-  ['java.sql.Timestamp', timestampOf],
-  ['java.util.Calendar', ({ fields }) => timeOf(fields.get('time'))],
-  ['java.util.UUID', uuidOf],
-  ['java.util.Locale', localeOf],
-  ['java.util.TimeZone', text('ID')],
-  ['java.util.Currency', text('currencyCode')],
-  ['java.net.URI', text('string')],
-  ['java.io.File', text('path')],
-];
 
 function bigIntegerOf({ fields }: JavaPart): bigint | undefined {
   const [signum, magnitude] = [fields.get('signum'), fields.get('magnitude')];
@@ -118,7 +90,6 @@ function uuidOf({ fields }: JavaPart): string | undefined {
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})/, '$1-$2-$3-$4-');
 }
 
-/** As a language tag. */
 function localeOf({ fields }: JavaPart): string {
   const parts = ['language', 'script', 'country', 'variant'].map((name) => asText(fields.get(name)));
   return parts.filter(Boolean).join('-');
@@ -128,16 +99,13 @@ const NANOS = 1_000_000_000;
 /** The offset of the last moment that Date knows, in seconds. */
 const MOST_SECONDS = 8_640_000_000_000n;
 
-/**
- * The classes of java.time, which Java writes in a form of their own. They are as in ISO 8601, and as Jackson has them.
- */
+/** What Java writes of java.time, in a form of its own: as in ISO 8601, and as Jackson has it. */
 const javaTime: JavaReading = ({ written: [block] }) => {
   if (!Buffer.isBuffer(block)) return undefined;
   const bytes = new JavaBytes(block);
   return TIMES.get(bytes.byte())?.(bytes);
 };
 
-/** By the number that stands for them. */
 const TIMES = new Map<number, (bytes: JavaBytes) => number | string | undefined>([
   [1, duration],
   [2, instant],
@@ -266,6 +234,10 @@ function valuesBehindBytes(part: JavaPart): JavaValue[] {
   return valuesIn({ ...part, written: written.slice(written.findIndex((each) => Buffer.isBuffer(each))) });
 }
 
+function fieldsIn({ fields }: JavaPart, ...names: readonly string[]): JavaValue[] {
+  return names.map((name) => fields.get(name) ?? null);
+}
+
 const list: JavaReading = (part, read) => listOf(valuesIn(part), read);
 
 const map: JavaReading = (part, read) => mapOf(valuesIn(part), read);
@@ -277,12 +249,10 @@ const mapWithEnd: JavaReading = (part, read) => {
   return mapOf(end < 0 ? values : values.slice(0, end), read);
 };
 
-/** A collection around another one, in a field. */
 function around(field: string): JavaReading {
   return ({ fields }, read) => read(fields.get(field));
 }
 
-/** The keys of a map in a field. */
 function keysOf(field: string): JavaReading {
   return ({ fields }, read) => {
     const inner = membersOf(read(fields.get(field)));
@@ -306,38 +276,45 @@ const immutable: JavaReading = (part, read) => {
   return (tag & TAGS) === MAP ? mapOf(valuesIn(part), read) : listOf(valuesIn(part), read);
 };
 
-/** The lists, sets and maps of Java, also as superclasses of others. */
-const COLLECTIONS: readonly [name: string, JavaReading][] = [
-  ...named('java.util.', ['ArrayList', 'LinkedList', 'ArrayDeque', 'PriorityQueue', 'HashSet'], list),
-  ...named('java.util.', ['concurrent.CopyOnWriteArrayList'], list),
-  ...named('java.util.', ['HashMap', 'Hashtable', 'IdentityHashMap', 'EnumMap', 'TreeMap'], map),
-  ...named('java.util.', ['concurrent.ConcurrentHashMap', 'concurrent.ConcurrentSkipListMap'], mapWithEnd),
-  ['java.util.TreeSet', (part, read) => listOf(valuesBehindBytes(part), read)],
-  ['java.util.Vector', arrayIn('elementData', 'elementCount')],
-  ['java.util.Arrays$ArrayList', arrayIn('a')],
-  ['java.util.EnumSet$SerializationProxy', arrayIn('elements')],
-  ['java.util.CollSer', immutable],
-  ...named('java.util.', ['Collections$UnmodifiableCollection', 'Collections$SynchronizedCollection'], around('c')),
-  ...named('java.util.', ['Collections$CheckedCollection'], around('c')),
-  ...named(
-    'java.util.',
-    ['Collections$UnmodifiableMap', 'Collections$SynchronizedMap', 'Collections$CheckedMap'],
-    around('m'),
-  ),
-  ['java.util.concurrent.CopyOnWriteArraySet', around('al')],
-  ['java.util.Collections$SetFromMap', keysOf('m')],
-  ['java.util.concurrent.ConcurrentHashMap$CollectionView', keysOf('map')],
-  ...named('java.util.', ['Collections$EmptyList', 'Collections$EmptySet'], () => []),
-  ...named('java.util.', ['Collections$EmptyMap'], () => ({})),
-  ...named('java.util.', ['Collections$SingletonList', 'Collections$SingletonSet'], ({ fields }, read) =>
-    listOf([fields.get('element') ?? null], read),
-  ),
-  ...named('java.util.', ['Collections$SingletonMap'], ({ fields }, read) =>
-    mapOf([fields.get('k') ?? null, fields.get('v') ?? null], read),
-  ),
+/** What objects of the classes of Java mean, also where they are superclasses of others. */
+const READINGS: readonly (readonly [prefix: string, names: string, reading: JavaReading])[] = [
+  ['java.lang.', 'Boolean Byte Character Double Float Integer Long Short', value],
+  ['java.util.concurrent.atomic.', 'AtomicInteger AtomicLong', value],
+  ['java.util.concurrent.atomic.', 'AtomicBoolean', ({ fields }) => isNotZero(fields.get('value'))],
+  ['java.math.', 'BigInteger', (part) => bigIntegerOf(part)?.toString()],
+  ['java.math.', 'BigDecimal', bigDecimalOf],
+  ['java.time.', 'Ser', javaTime],
+  ['java.util.', 'Date', (part) => timeOf(dateOf(part))],
+  ['java.sql.', 'Timestamp', timestampOf],
+  ['java.util.', 'Calendar', ({ fields }) => timeOf(fields.get('time'))],
+  ['java.util.', 'UUID', uuidOf],
+  ['java.util.', 'Locale', localeOf],
+  ['java.util.', 'TimeZone', text('ID')],
+  ['java.util.', 'Currency', text('currencyCode')],
+  ['java.net.', 'URI', text('string')],
+  ['java.io.', 'File', text('path')],
+  ['java.util.', 'ArrayList LinkedList ArrayDeque PriorityQueue HashSet concurrent.CopyOnWriteArrayList', list],
+  ['java.util.', 'HashMap Hashtable IdentityHashMap EnumMap TreeMap', map],
+  ['java.util.concurrent.', 'ConcurrentHashMap ConcurrentSkipListMap', mapWithEnd],
+  ['java.util.', 'TreeSet', (part, read) => listOf(valuesBehindBytes(part), read)],
+  ['java.util.', 'Vector', arrayIn('elementData', 'elementCount')],
+  ['java.util.', 'Arrays$ArrayList', arrayIn('a')],
+  ['java.util.', 'EnumSet$SerializationProxy', arrayIn('elements')],
+  ['java.util.', 'CollSer', immutable],
+  ['java.util.Collections$', 'UnmodifiableCollection SynchronizedCollection CheckedCollection', around('c')],
+  ['java.util.Collections$', 'UnmodifiableMap SynchronizedMap CheckedMap', around('m')],
+  ['java.util.concurrent.', 'CopyOnWriteArraySet', around('al')],
+  ['java.util.', 'Collections$SetFromMap', keysOf('m')],
+  ['java.util.concurrent.', 'ConcurrentHashMap$CollectionView', keysOf('map')],
+  ['java.util.Collections$', 'EmptyList EmptySet', () => []],
+  ['java.util.Collections$', 'EmptyMap', () => ({})],
+  ['java.util.Collections$', 'SingletonList SingletonSet', (part, read) => listOf(fieldsIn(part, 'element'), read)],
+  ['java.util.Collections$', 'SingletonMap', (part, read) => mapOf(fieldsIn(part, 'k', 'v'), read)],
 ];
 
-const KNOWN: ReadonlyMap<string, JavaReading> = new Map([...SCALARS, ['java.time.Ser', javaTime], ...COLLECTIONS]);
+const KNOWN: ReadonlyMap<string, JavaReading> = new Map(
+  READINGS.flatMap(([prefix, names, reading]) => names.split(' ').map((name) => [prefix + name, reading] as const)),
+);
 /** What the fields of such a class mean, only the class knows. */
 const OF_JAVA = /^(?:java|javax|jdk|sun|com\.sun)\./;
 

@@ -1,7 +1,5 @@
-/** Data as JSON has it. */
 export type JsonValue = null | boolean | number | string | JsonValue[] | { [name: string]: JsonValue };
 
-/** The members of an object, or undefined for any other value. */
 export function membersOf(value: JsonValue | undefined): Readonly<Record<string, JsonValue>> | undefined {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined;
 }

@@ -9,10 +9,7 @@ const PERHAPS_PROTO = /__proto__|\\u00/;
 /** The text that an object was read from, and what the object was then, as JSON. */
 const TEXTS = new WeakMap<object, { readonly text: string; readonly plain: string }>();
 
-/**
- * The value of a text of JSON that Spring keeps. An object remembers its text, which says which classes of Java it is
- * of.
- */
+/** An object remembers its text, which says which classes of Java it is of. */
 export function valueOfText(text: string): JsonValue {
   const value = readStoredJson(text, READING_LIMITS);
   if (PERHAPS_PROTO.test(text)) withoutProto(value);

@@ -5,22 +5,15 @@ import { isOfSpringSecurity, readStoredValue } from './stored-value.js';
 import { membersOf, type JsonValue } from './json-values.js';
 import { valueOfText } from './spring-json.serializer.js';
 
-/**
- * Spring's name of the index of principals, and of the attribute that an application sets for it without Spring
- * Security.
- */
+/** Spring's name of the index of principals, and of the attribute that an application sets for it. */
 export const SPRING_PRINCIPAL_NAME =
   'org.springframework.session.FindByIndexNameSessionRepository.PRINCIPAL_NAME_INDEX_NAME';
 
-/** The name that an attribute has in Spring. */
 export function nameInSpring(attribute: string): string {
   return attribute === PRINCIPAL_ATTRIBUTE ? SPRING_PRINCIPAL_NAME : attribute;
 }
 
-/**
- * The attributes among the fields of a session hash, by their names here. `springName`: that of a user whom only a
- * context of Spring Security names; it is an attribute as well.
- */
+/** By their names here. `springName`: of a user whom only a context of Spring Security names; an attribute as well. */
 export function attributesHere(fields: Iterable<readonly [field: string, stored: Buffer | string]>): {
   readonly attributes: ReadonlyMap<string, string>;
   readonly springName: string | undefined;
@@ -40,7 +33,6 @@ export function attributesHere(fields: Iterable<readonly [field: string, stored:
   return { attributes, springName };
 }
 
-/** The attribute in which Spring Security keeps who is signed in. */
 export const SECURITY_CONTEXT = 'SPRING_SECURITY_CONTEXT';
 
 /** Whether a value is where Spring Security keeps its context, and is none to it. */
@@ -60,10 +52,7 @@ export interface SpringAuthentication {
 const IDENTITY = /^[\w.$]+@[0-9a-f]{1,8}$/;
 const ANONYMOUS = 'ROLE_ANONYMOUS';
 
-/**
- * Reads the attribute `SPRING_SECURITY_CONTEXT`, of any kind of authentication. Undefined if nobody is signed in, or if
- * the data does not have the name: a class of the application may compute it.
- */
+/** Undefined if nobody is signed in, or if the data lacks the name: a class of the application may compute it. */
 export function readSecurityContext(context: JsonValue | undefined): SpringAuthentication | undefined {
   const authentication = membersOf(membersOf(context)?.['authentication']);
   if (!authentication || authentication['authenticated'] === false) return undefined;

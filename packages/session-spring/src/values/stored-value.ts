@@ -40,7 +40,6 @@ function withoutUnsafeNumbers(text: string): string {
   return pieces.join('') + text.slice(copied);
 }
 
-/** The next place of a character, or the length. */
 function next(character: RegExp, text: string, from: number): number {
   character.lastIndex = from;
   return character.exec(text)?.index ?? text.length;
@@ -115,9 +114,7 @@ function isJavaStream(stored: Buffer): boolean {
   return stored.length > 1 && stored.readUInt16BE() === JAVA_STREAM;
 }
 
-/**
- * The value that a serializer of Spring has stored, whichever it was, as data of JSON. Undefined if it cannot be read.
- */
+/** As data of JSON, whichever serializer has stored it. Undefined if it cannot be read. */
 export function readStoredValue(stored: Buffer, limits: ReadingLimits = READING_LIMITS): JsonValue | undefined {
   if (stored.length > limits.bytes) return undefined;
   try {
@@ -134,10 +131,7 @@ export function readStoredValue(stored: Buffer, limits: ReadingLimits = READING_
 // Jackson writes the class of an object first. A key of the same name, which a client may have chosen, comes later.
 const BEGINS_WITH_SECURITY_CLASS = /^\s*\{\s*"@class"\s*:\s*"org\.springframework\.security\./;
 
-/**
- * Whether a value is an object of a class of Spring Security, or of a subclass. What an application stores on behalf of
- * a client is a map or a text.
- */
+/** What an application stores on behalf of a client is a map or a text, and no object of these classes. */
 export function isOfSpringSecurity(stored: Buffer): boolean {
   if (!isJavaStream(stored)) return BEGINS_WITH_SECURITY_CLASS.test(stored.toString());
   try {

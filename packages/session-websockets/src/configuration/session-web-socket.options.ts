@@ -53,10 +53,8 @@ export const {
   .setExtras({}, (definition) => explainInjection('SessionWebSocketModule', definition))
   .build();
 
-/** The `RequestSessions` of the application. */
 export const REQUEST_SESSIONS = Symbol('REQUEST_SESSIONS');
 
-/** Optional, so that our own error names the missing module. */
 export const requestSessions: Provider = {
   provide: REQUEST_SESSIONS,
   inject: [{ token: RequestSessions, optional: true }],

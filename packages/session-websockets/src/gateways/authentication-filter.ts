@@ -1,7 +1,6 @@
 import { type ArgumentsHost, Catch, type ExceptionFilter } from '@nestjs/common';
 import { AuthenticationRequiredError } from '@nest-session/core';
 
-/** A client of socket.io, or a WebSocket. */
 interface Client {
   readonly readyState?: number;
   emit(event: string, data: unknown): unknown;

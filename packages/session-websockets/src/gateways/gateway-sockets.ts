@@ -36,7 +36,6 @@ import {
 } from './platforms.js';
 import { beforeRecovery, bindPid, isBoundTo } from './state-recovery.js';
 
-/** The code with which a WebSocket of ws is closed. */
 function closeCodeOf(reason: CloseReason): number {
   return reason === 'too many messages' ? POLICY_VIOLATION : UNAUTHORIZED;
 }
@@ -53,7 +52,6 @@ const REFUSALS = {
   503: 'Session store unavailable',
 } as const;
 
-/** The error for a client whose page of another origin has passed the check of the handshake. */
 const FOREIGN = 'Origin not allowed';
 
 /** The error for a client of socket.io that recovered its state before its session was checked. */
@@ -125,7 +123,6 @@ export class GatewaySockets {
     queueMicrotask(() => client.forgetOpening());
   }
 
-  /** Calls `handle`, the handler of a client's message, with its arguments. */
   async handle(
     socket: object,
     args: readonly unknown[],
@@ -217,7 +214,6 @@ export class GatewaySockets {
     this.#run(opening, run);
   }
 
-  /** Runs code of the application in the session of a handshake. */
   #run(opening: DetachedSession | null | undefined, run: () => void): void {
     if (opening === undefined) run();
     else DetachedSession.run(opening, this.sessions.scope, run);
@@ -270,12 +266,10 @@ export class GatewaySockets {
     return client;
   }
 
-  /** Whether a socket that no check has seen was opened by a page of another origin. */
   #isForeign(request: Partial<IncomingMessage> | undefined): boolean {
     return request?.headers !== undefined && !this.sessions.allowsOriginOf(request as IncomingMessage);
   }
 
-  /** Finds the client of a new ws socket by its request. */
   #adopt(socket: object, request: IncomingMessage | undefined): GatewayClient | undefined {
     const client = request && this.#clients.get(request);
     if (!client) return undefined;

@@ -9,7 +9,6 @@ export const MOST_WAITING = 10_000;
 /** How many messages share a load. They are handled in one go, and all other work of the process waits meanwhile. */
 export const MOST_SHARING = 100;
 
-/** A load that messages share. */
 interface SharedLoad {
   messages: number;
   readonly found: Promise<readonly DetachedSession[]>;
@@ -17,7 +16,6 @@ interface SharedLoad {
 
 /** A client of a gateway, with the session that its handshake presented, for as long as the session lives. */
 export class GatewayClient implements OpenConnection {
-  /** The session ids under which the connection is registered. */
   #ids: readonly string[] = [];
   #id: string | undefined;
   /** Why a presented session closes the connection, by its id, while it is not yet known which of them is opened. */
@@ -45,7 +43,6 @@ export class GatewayClient implements OpenConnection {
     return this.#closing;
   }
 
-  /** Whether either side has closed the connection. */
   get isGone(): boolean {
     return this.#isGone;
   }
@@ -93,7 +90,6 @@ export class GatewayClient implements OpenConnection {
     this.#unwatch = this.sessions.guarded.watch(this.#id, principalName, () => this.#close('session ended'));
   }
 
-  /** Sets the function that closes the connection. */
   connect(hangUp: (reason: CloseReason) => void): void {
     this.#hangUp = hangUp;
     if (this.#closing) hangUp(this.#closing);
@@ -104,7 +100,6 @@ export class GatewayClient implements OpenConnection {
     this.#opening = undefined;
   }
 
-  /** Called when either side has closed the connection. */
   readonly disconnect = (): void => {
     this.#belongTo([]);
     this.#unwatch?.();
@@ -176,10 +171,7 @@ export class GatewayClient implements OpenConnection {
   }
 }
 
-/**
- * Loads the session of a handshake; null: the request is excluded.
- * @throws SessionStoreError or TwoPrincipalsError, as `GatewayClient.load()`
- */
+/** Null: the request is excluded. @throws SessionStoreError or TwoPrincipalsError, as `GatewayClient.load()` */
 export async function openingOf(sessions: RequestSessions, request: IncomingMessage): Promise<DetachedSession | null> {
   return sessions.excludes(request) ? null : detachedOf(sessions, request);
 }

@@ -4,7 +4,6 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { WarnOnce } from '@nest-session/core/internal';
 import { statusAfter, tellOfLateRefusal } from '../connections/refusals.js';
 
-/** The members of a socket.io socket that we use. */
 export interface IoSocket extends IoClient {
   readonly handshake: { readonly auth: IoAuth };
   /** Whether socket.io restored the earlier state of the client. */
@@ -17,10 +16,8 @@ export interface IoSocket extends IoClient {
   _cleanup?(): void;
 }
 
-/** The data that a client sends when it connects to a namespace. */
 export type IoAuth = Readonly<Record<string, unknown>>;
 
-/** A connection of an engine. */
 interface IoConnection extends EventEmitter {
   readonly transport: { readonly name: string };
   /** What waits for the client to poll. engine.io does not document this property. */
@@ -33,7 +30,6 @@ export interface IoClient {
   readonly conn: IoConnection;
 }
 
-/** A namespace of socket.io. */
 export interface IoNamespace {
   /** Connects a client. socket.io does not document this method. */
   _add?(client: IoClient, auth: IoAuth, connected: unknown): unknown;
@@ -44,14 +40,12 @@ export interface IoNamespace {
 type IoMiddleware = (socket: IoSocket, next: (error?: Error) => void) => void;
 type RunMiddleware = (request: IncomingMessage, response: EngineResponse, done: () => void) => void;
 
-/** The response of a poll, or what stands for it at an upgrade. */
 export type EngineResponse = Pick<ServerResponse, 'writeHead' | 'end'>;
 type AllowRequest = (request: IncomingMessage, decide: (problem: string | null, isAllowed: boolean) => void) => void;
 
 /** A connection after its handshake, with the request of that. */
 export type LaterConnection = IoClient['conn'] & Pick<IoClient, 'request'>;
 
-/** A request of an engine, with the query of its URL. */
 type EngineRequest = IncomingMessage & { readonly _query?: { readonly sid?: string } };
 
 type VerifyEngine = (
@@ -77,7 +71,6 @@ export interface IoServer extends IoNamespace {
   readonly server?: IoServer;
   readonly opts?: { readonly connectionStateRecovery?: { skipMiddlewares?: boolean } };
   path?(): string;
-  /** The namespace `/`. */
   of?(name: string): IoNamespace;
   on(event: 'new_namespace', listener: (namespace: IoNamespace) => void): unknown;
   use(middleware: IoMiddleware): unknown;
@@ -88,7 +81,6 @@ type Verify = (
   decide: (isAllowed: boolean, status?: number, message?: string) => void,
 ) => unknown;
 
-/** The members of a ws server that we use. */
 export interface WsServer {
   readonly options?: { verifyClient?: Verify | null | undefined };
   handleUpgrade(...args: never[]): void;
@@ -123,16 +115,12 @@ export function whenLeft(socket: IoSocket, left: () => void): void {
   };
 }
 
-/**
- * Calls a listener when a connection closes. Node.js warns of more than ten listeners, and a client may use as many
- * namespaces: this one comes on top.
- */
+/** Node.js warns of more than ten listeners, and a client may use as many namespaces: this one comes on top. */
 export function onClose({ conn }: IoClient, listener: () => void): void {
   allowListeners(conn, 1);
   conn.once('close', listener);
 }
 
-/** Takes a listener of `onClose()` back. */
 export function offClose({ conn }: IoClient, listener: () => void): void {
   if (!conn.listeners('close').includes(listener)) return;
   conn.off('close', listener);

@@ -3,20 +3,15 @@ import { defineScripts, loadScripts, type ScriptsByName } from '@nest-session/re
 import { SCRIPT_SOURCES, type SessionKeys } from '@nest-session/redis/internal';
 import { LUA_SOURCES } from '../lua-sources.js';
 
-/** What was a session of the principal: alive, or ended with its data kept. */
 type ErasedSession = 'live' | 'ended';
 
-/** A session of the principal. */
 export interface SessionToErase {
   readonly id: string;
   readonly was: ErasedSession;
 }
 
-/** Whose sessions they are. */
 export interface ErasedPrincipal {
-  /** The hash of the name in the index of principals. */
   readonly hash: string;
-  /** The name as the text of an attribute. */
   readonly text: string;
 }
 

@@ -1,17 +1,11 @@
 import { FIRED_KNOWN_FOR } from '@nest-session/deadlines/internal';
-import type { Redis } from 'ioredis';
-import {
-  defineScripts,
-  loadScripts,
-  type PartitionKeys,
-  type ScriptsByName,
-} from '@nest-session/redis-events/internal';
-import { type SessionKeys, sourcesIn } from '@nest-session/redis/internal';
 import { DEADLINE_SOURCES, type DeadlineKeys } from '@nest-session/deadlines/redis/internal';
+import { defineScripts, loadScripts, type PartitionKeys } from '@nest-session/redis-events/internal';
+import { type SessionKeys, sourcesIn } from '@nest-session/redis/internal';
+import type { Redis } from 'ioredis';
 import type { Rule } from '../../verification/rules.js';
 import { LUA_SOURCES } from '../lua-sources.js';
 
-/** What breaks a rule. */
 export interface Problem {
   /** The key, id, member or position. */
   readonly what: string;
@@ -25,19 +19,11 @@ export interface ExpectedKey {
   readonly life: 'never' | 'any' | number;
 }
 
-/** Milliseconds that mended data is kept. */
+/** Milliseconds: by which a session hash outlives its session, and for which it is kept after the end. */
 export interface MendingRules {
-  /** By which a session hash outlives its session. */
   readonly grace: number;
-  /** For which a session hash is kept after the end. */
   readonly retention: number;
 }
-
-/**
- * Which sessions of a partition: those that belong there, those of other partitions, and those that are there as well;
- * hash: only whether they have a session hash.
- */
-type SessionPlace = 'all' | 'misplaced' | 'copies' | 'hash';
 
 const ASIDE_FOR = 30 * 86_400_000;
 /** Milliseconds. The cleanup comes every minute, and an instance that takes over may need as long. */
@@ -63,89 +49,88 @@ const SOURCES = loadScripts({ ...sourcesIn('buckets'), ...DEADLINE_SOURCES, ...L
  * moment: what it finds was there. With `mends`, it mends it at the same moment.
  */
 export class VerificationScripts {
-  readonly #scripts: ScriptsByName<keyof typeof SOURCES>;
-  readonly #mends: 0 | 1;
+  readonly #words: (
+    script: keyof typeof SOURCES,
+    keys: readonly string[],
+    args: readonly (string | number)[],
+  ) => Promise<string[]>;
 
   constructor(client: Redis, mends: boolean) {
-    this.#scripts = defineScripts(client, SOURCES);
-    this.#mends = mends ? 1 : 0;
+    const scripts = defineScripts(client, SOURCES);
+    this.#words = async (script, keys, args) =>
+      (await scripts[script](keys.length, keys, [mends ? 1 : 0, ...args])) as string[];
   }
 
-  async keys(prefix: string, all: readonly ExpectedKey[]): Promise<Problem[]> {
-    const names = all.map(({ key }) => key);
-    const args = [this.#mends, prefix, ASIDE_FOR, ...all.flatMap(({ type, life }) => [type, life])];
-    const reply = (await this.#scripts.verifyKeys(names.length, names, args)) as (string | number)[];
-    return toProblems(reply.map((each) => (typeof each === 'number' ? names[each - 1]! : each)));
+  keys(prefix: string, all: readonly ExpectedKey[]): Promise<Problem[]> {
+    const [names, expected] = [all.map(({ key }) => key), all.flatMap(({ type, life }) => [type, life])];
+    return this.#find('verifyKeys', names, prefix, ASIDE_FOR, ...expected);
   }
 
-  async sessions(
+  /** `place`: that of the ids; with `hash`, the script looks only whether they have a session hash. */
+  sessions(
     { bucketList, events, prefix }: SessionKeys,
     ids: readonly string[],
     { grace, retention }: MendingRules,
-    place: SessionPlace = 'all',
+    place: 'all' | 'misplaced' | 'copies' | 'hash' = 'all',
   ): Promise<Problem[]> {
-    const args = [this.#mends, prefix, grace, retention, place, ...ids];
-    return toProblems(await this.#scripts.verifySessions(2, bucketList, events, args));
+    return this.#find('verifySessions', [bucketList, events], prefix, grace, retention, place, ...ids);
   }
 
   /** `minute`: undefined for the sorted set of ends. */
-  async members(partition: SessionKeys, minute: string | undefined, members: readonly string[]): Promise<Problem[]> {
+  members(partition: SessionKeys, minute: string | undefined, members: readonly string[]): Promise<Problem[]> {
     const { bucketList, ends, prefix } = partition;
     const place = minute === undefined ? ends : partition.bucket(minute);
-    const args = [this.#mends, prefix, minute ?? '', PATIENCE, ...members];
-    return toProblems(await this.#scripts.verifyMembers(2, place, bucketList, args));
+    return this.#find('verifyMembers', [place, bucketList], prefix, minute ?? '', PATIENCE, ...members);
   }
 
-  async minutes({ bucketList, prefix }: SessionKeys, minutes: readonly string[]): Promise<Problem[]> {
-    return toProblems(await this.#scripts.verifyMinutes(1, bucketList, [this.#mends, prefix, ...minutes]));
+  minutes({ bucketList, prefix }: SessionKeys, minutes: readonly string[]): Promise<Problem[]> {
+    return this.#find('verifyMinutes', [bucketList], prefix, ...minutes);
   }
 
-  async index(index: string, { prefix }: SessionKeys, ids: readonly string[]): Promise<Problem[]> {
-    return toProblems(await this.#scripts.verifyIndex(1, index, [this.#mends, prefix, ...ids]));
+  index(index: string, { prefix }: SessionKeys, ids: readonly string[]): Promise<Problem[]> {
+    return this.#find('verifyIndex', [index], prefix, ...ids);
   }
 
-  async group(partition: PartitionKeys, group: string, positions: readonly string[]): Promise<Problem[]> {
-    const all = [partition.events, partition.failing(group), partition.retries(group)];
-    return toProblems(await this.#scripts.verifyGroup(all.length, all, [this.#mends, group, ...positions]));
+  group(partition: PartitionKeys, group: string, positions: readonly string[]): Promise<Problem[]> {
+    const keys = [partition.events, partition.failing(group), partition.retries(group)];
+    return this.#find('verifyGroup', keys, group, ...positions);
   }
 
   /** The next ones behind a position. `last`: undefined when there are no more. */
-  async letters(
-    { deadLetters }: PartitionKeys,
-    after: string,
-  ): Promise<{ readonly last: string | undefined; readonly problems: Problem[] }> {
-    const reply = await this.#scripts.verifyLetters(1, deadLetters, [this.#mends, after, LETTERS_PER_CALL]);
-    const [last, ...problems] = reply as string[];
-    return { last: last === '' ? undefined : last, problems: toProblems(problems) };
+  async letters({ deadLetters }: PartitionKeys, after: string) {
+    const [last, ...words] = await this.#words('verifyLetters', [deadLetters], [after, LETTERS_PER_CALL]);
+    return { last: last === '' ? undefined : last, problems: toProblems(words) };
   }
 
   /** Without members, their bytes. */
-  async letterRecords({ deadLetters }: PartitionKeys, members: readonly string[]): Promise<Problem[]> {
-    return toProblems(await this.#scripts.verifyLetterRecords(1, deadLetters, [this.#mends, MOST_RECORDS, ...members]));
+  letterRecords({ deadLetters }: PartitionKeys, members: readonly string[]): Promise<Problem[]> {
+    return this.#find('verifyLetterRecords', [deadLetters], MOST_RECORDS, ...members);
   }
 
   /** `place`: whether they belong to the partition. The caller moves those that do not. */
-  async deadlines(
+  deadlines(
     { names, prefix }: DeadlineKeys,
     members: readonly string[],
     place: 'all' | 'misplaced' = 'all',
   ): Promise<Problem[]> {
-    const args = [this.#mends, prefix, FIRED_KNOWN_FOR, place, ...members];
-    return toProblems(await this.#scripts.verifyDeadlines(1, names, args));
+    return this.#find('verifyDeadlines', [names], prefix, FIRED_KNOWN_FOR, place, ...members);
   }
 
   /** `mostBytes`: of the partition's dead letters. */
-  async due(partition: DeadlineKeys, name: string, members: readonly string[], mostBytes: number): Promise<Problem[]> {
+  due(partition: DeadlineKeys, name: string, members: readonly string[], mostBytes: number): Promise<Problem[]> {
     const { names, deadLetters, prefix } = partition;
-    const args = [this.#mends, prefix, name, mostBytes, ...members];
-    return toProblems(await this.#scripts.verifyDue(3, partition.due(name), names, deadLetters, args));
+    return this.#find('verifyDue', [partition.due(name), names, deadLetters], prefix, name, mostBytes, ...members);
+  }
+
+  async #find(
+    script: keyof typeof SOURCES,
+    keys: readonly string[],
+    ...args: readonly (string | number)[]
+  ): Promise<Problem[]> {
+    return toProblems(await this.#words(script, keys, args));
   }
 }
 
-function toProblems(reply: unknown): Problem[] {
-  const words = reply as string[];
-  return Array.from({ length: words.length / 2 }, (_, i) => ({
-    what: words[2 * i]!,
-    rule: words[2 * i + 1] as Rule,
-  }));
+function toProblems(words: readonly string[]): Problem[] {
+  return words.flatMap((what, i) => (i % 2 === 0 ? [{ what, rule: words[i + 1] as Rule }] : []));
 }

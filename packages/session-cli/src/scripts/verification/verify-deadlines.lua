@@ -15,23 +15,18 @@
     'deadline-not-scheduled'  it does not fire, or at another time. Mended: it fires at its time
     'fired-deadline-stays'    it has fired, and never goes. Mended: it goes
 ]]
--- include: clock, deadline
-local names, mends, prefix, known_for, reply = KEYS[1], ARGV[1] == '1', ARGV[2], ARGV[3], {}
+-- include: clock, deadline, findings
+local names, prefix, known_for, found = KEYS[1], ARGV[2], ARGV[3], findings(ARGV[1])
 local is_misplaced, now = ARGV[4] == 'misplaced', now_in_ms()
-
-local function note(member, problem, mend)
-  reply[#reply + 1], reply[#reply + 2] = member, problem
-  if mends and mend then mend() end
-end
 
 local function verify_waiting(member, hash, name, time)
   local due = prefix .. 'due:' .. name
   if redis.call('PTTL', hash) ~= -1 then
-    note(member, 'deadline-expires', function() redis.call('PERSIST', hash) end)
+    note(found, member, 'deadline-expires', function() redis.call('PERSIST', hash) end)
   end
   local score = read('ZSCORE', due, member)
   if score == nil or tonumber(score or nil) == tonumber(time) then return end
-  note(member, 'deadline-not-scheduled', function() note_due(due, names, name, member, tonumber(time)) end)
+  note(found, member, 'deadline-not-scheduled', function() note_due(due, names, name, member, tonumber(time)) end)
 end
 
 for i = 5, #ARGV do
@@ -40,11 +35,11 @@ for i = 5, #ARGV do
   local due = fields[1] and tonumber(fields[2] or nil)
   if due and is_misplaced and due > now + 60000 then
     -- One that is due before could fire here, and once more where it has been moved to.
-    note(ARGV[i], 'deadline-misplaced')
+    note(found, ARGV[i], 'deadline-misplaced')
   elseif due then
     verify_waiting(ARGV[i], hash, fields[1], fields[2])
   elseif fields[3] and redis.call('PTTL', hash) == -1 then
-    note(ARGV[i], 'fired-deadline-stays', function() redis.call('PEXPIRE', hash, known_for) end)
+    note(found, ARGV[i], 'fired-deadline-stays', function() redis.call('PEXPIRE', hash, known_for) end)
   end
 end
-return reply
+return found

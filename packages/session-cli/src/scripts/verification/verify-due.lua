@@ -15,9 +15,9 @@
     'due-without-deadline'  mended: it is a dead letter now
     'name-not-scheduled'    nobody looks at the name in time. Mended: it is in the list
 ]]
--- include: bury, clock, digits
-local due, names, mends, prefix, name = KEYS[1], KEYS[2], ARGV[1] == '1', ARGV[2], ARGV[3]
-local letters, reply = { dead = KEYS[3], most_bytes = tonumber(ARGV[4]), at = digits(now_in_ms()) }, {}
+-- include: bury, clock, digits, findings
+local due, names, prefix, name, found = KEYS[1], KEYS[2], ARGV[2], ARGV[3], findings(ARGV[1])
+local letters = { dead = KEYS[3], most_bytes = tonumber(ARGV[4]), at = digits(now_in_ms()) }
 
 local function is_lost(member)
   if not read('ZSCORE', due, member) then return false end
@@ -25,21 +25,18 @@ local function is_lost(member)
   return not (fields and fields[1] and fields[2])
 end
 
-local function remove(member)
-  return function() return redis.call('ZREM', due, member) == 1 end
+local function bury_lost(member)
+  local function remove() return redis.call('ZREM', due, member) == 1 end
+  bury(letters, 'due:' .. name .. ' ' .. member, 'the deadline of this member is lost', remove)
 end
 
 for i = 5, #ARGV do
   local member = ARGV[i]
-  if is_lost(member) then
-    reply[#reply + 1], reply[#reply + 2] = member, 'due-without-deadline'
-    if mends then bury(letters, 'due:' .. name .. ' ' .. member, 'the deadline of this member is lost', remove(member)) end
-  end
+  if is_lost(member) then note(found, member, 'due-without-deadline', function() bury_lost(member) end) end
 end
 local first = (read('ZRANGE', due, 0, 0, 'WITHSCORES') or {})[2]
 local noted = read('ZSCORE', names, name)
 if first and noted ~= nil and not (noted and tonumber(noted) <= tonumber(first)) then
-  reply[#reply + 1], reply[#reply + 2] = name, 'name-not-scheduled'
-  if mends then redis.call('ZADD', names, first, name) end
+  note(found, name, 'name-not-scheduled', function() redis.call('ZADD', names, first, name) end)
 end
-return reply
+return found

@@ -14,14 +14,9 @@
     'retry-not-scheduled'     nothing tries the event again. Mended: it is tried at once
     'failure-without-event'   the group has no such event. Mended: it forgets the failure
 ]]
--- include: clock, digits, groups, keys, pending
+-- include: clock, digits, findings, groups, keys, pending
 local events, failing, retries = KEYS[1], KEYS[2], KEYS[3]
-local mends, group, now, reply = ARGV[1] == '1', ARGV[2], now_in_ms(), {}
-
-local function note(position, problem, mend)
-  reply[#reply + 1], reply[#reply + 2] = position, problem
-  if mends then mend() end
-end
+local found, group, now = findings(ARGV[1]), ARGV[2], now_in_ms()
 
 local function forget(position)
   redis.call('HDEL', failing, position)
@@ -36,11 +31,11 @@ for i = 3, #ARGV do
   local pending = has_group and pending_at(events, group, position)
   if not pending then
     local is_known = read('HEXISTS', failing, position) == 1 or read('ZSCORE', retries, position)
-    if is_known then note(position, 'failure-without-event', function() forget(position) end) end
+    if is_known then note(found, position, 'failure-without-event', function() forget(position) end) end
   elseif #redis.call('XRANGE', events, position, position) == 0 then
-    note(position, 'pending-without-event', function() settle(events, group, failing, retries, position) end)
+    note(found, position, 'pending-without-event', function() settle(events, group, failing, retries, position) end)
   elseif pending[2] == RETRIES_CONSUMER and not read('ZSCORE', retries, position) then
-    note(position, 'retry-not-scheduled', function() redis.call('ZADD', retries, digits(now), position) end)
+    note(found, position, 'retry-not-scheduled', function() redis.call('ZADD', retries, digits(now), position) end)
   end
 end
-return reply
+return found

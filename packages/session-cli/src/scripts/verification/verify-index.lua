@@ -11,8 +11,8 @@
     'index-entry-without-session'  there is no such session, or its end was noticed
     'index-entry-unrecorded'       the session has another value
 ]]
--- include: index
-local index, mends, prefix, reply = KEYS[1], ARGV[1] == '1', ARGV[2], {}
+-- include: findings, index
+local index, prefix, found = KEYS[1], ARGV[2], findings(ARGV[1])
 
 local function is_recorded(field)
   for _, entry in ipairs(field and recorded_entries(prefix, field) or {}) do
@@ -31,9 +31,6 @@ end
 
 for i = 3, #ARGV do
   local problem = problem_of(ARGV[i])
-  if problem then
-    reply[#reply + 1], reply[#reply + 2] = ARGV[i], problem
-    if mends then redis.call('ZREM', index, ARGV[i]) end
-  end
+  if problem then note(found, ARGV[i], problem, function() redis.call('ZREM', index, ARGV[i]) end) end
 end
-return reply
+return found

@@ -8,12 +8,13 @@
   ARGV[3] how long a key is kept that is set aside, in ms
   ARGV[4..] two for each key: its type, and its time to live: 'never', 'any', or how many ms it has at most
 
-  Returns the number of each wrong key, and a word, in turn
+  Returns each wrong key, and a word, in turn
     'wrong-type'         mended: it is set aside under another name
     'unexpected-expiry'  it goes, but must not. Mended: it stays
     'missing-expiry'     it stays, but must not. Mended: it goes after the time that it has at most
 ]]
-local mends, prefix, kept_for = ARGV[1] == '1', ARGV[2], ARGV[3]
+-- include: findings
+local found, prefix, kept_for = findings(ARGV[1]), ARGV[2], ARGV[3]
 
 local function set_aside(key)
   local aside = prefix .. 'stray:' .. string.sub(key, #prefix + 1)
@@ -36,13 +37,9 @@ local function mend(key, life, problem)
   if problem == 'missing-expiry' then redis.call('PEXPIRE', key, life) end
 end
 
-local reply = {}
 for i, key in ipairs(KEYS) do
   local kind, life = ARGV[2 * i + 2], ARGV[2 * i + 3]
   local problem = problem_of(key, kind, life)
-  if problem then
-    if mends then mend(key, life, problem) end
-    reply[#reply + 1], reply[#reply + 2] = i, problem
-  end
+  if problem then note(found, key, problem, function() mend(key, life, problem) end) end
 end
-return reply
+return found

@@ -11,12 +11,8 @@
     'letter-record-without-letter'  mended: the records lack it
     'letter-bytes'                  another number of bytes is recorded of a kind. Mended: the right one is
 ]]
--- include: dead-letters, keys
-local letters, mends, most, reply = dead_letters(KEYS[1]), ARGV[1] == '1', tonumber(ARGV[2]), {}
-
-local function note(what, problem)
-  reply[#reply + 1], reply[#reply + 2] = what, problem
-end
+-- include: dead-letters, findings, keys
+local letters, found, most = dead_letters(KEYS[1]), findings(ARGV[1]), tonumber(ARGV[2])
 
 local function parts_of(member)
   local kind, ms, sequence, bytes = string.match(member, '^(.*\n.*)\n(%d+)-0*(%d+)\n(%d+)$')
@@ -27,9 +23,9 @@ local function verify_record(member)
   local kind, position, bytes = parts_of(member)
   if not read('ZSCORE', letters.index, member) then return end
   if kind and #(read('XRANGE', letters.stream, position, position) or {}) > 0 then return end
-  note(member, 'letter-record-without-letter')
-  if not mends then return end
-  if kind then forget_letter(letters, kind, position, bytes) else redis.call('ZREM', letters.index, member) end
+  note(found, member, 'letter-record-without-letter', function()
+    if kind then forget_letter(letters, kind, position, bytes) else redis.call('ZREM', letters.index, member) end
+  end)
 end
 
 -- The bytes of each kind, out of its records.
@@ -49,13 +45,13 @@ local function verify_bytes()
     if sums[kind] == bytes then sums[kind] = nil end
   end
   for kind, bytes in pairs(sums) do
-    note(kind, 'letter-bytes')
-    if mends and bytes > 0 then redis.call('HSET', letters.sizes, kind, bytes) end
-    if mends and bytes == 0 then redis.call('HDEL', letters.sizes, kind) end
+    note(found, kind, 'letter-bytes', function()
+      if bytes > 0 then redis.call('HSET', letters.sizes, kind, bytes) else redis.call('HDEL', letters.sizes, kind) end
+    end)
   end
 end
 
 for i = 3, #ARGV do verify_record(ARGV[i]) end
 local records = read('ZCARD', letters.index)
 if #ARGV == 2 and records and records <= most and read('HLEN', letters.sizes) then verify_bytes() end
-return reply
+return found

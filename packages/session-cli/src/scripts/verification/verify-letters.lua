@@ -10,20 +10,19 @@
   Returns the position of the last one, empty when there was none, and then each position that is wrong, and a word, in turn
     'letter-unrecorded'  nothing removes it when there are too many. Mended: the records have it
 ]]
--- include: dead-letters, keys
-local letters, mends, after, most = dead_letters(KEYS[1]), ARGV[1] == '1', ARGV[2], ARGV[3]
+-- include: dead-letters, findings, keys
+local letters, found, after, most = dead_letters(KEYS[1]), findings(ARGV[1]), ARGV[2], ARGV[3]
 
-local reply = { '' }
+found[1] = ''
 for _, entry in ipairs(read('XRANGE', letters.stream, '(' .. after, '+', 'COUNT', most) or {}) do
   local kind, bytes = kind_of(entry[2]), bytes_of(entry[2])
   local member = index_member(kind, entry[1], bytes)
   if read('ZSCORE', letters.index, member) == false then
-    reply[#reply + 1], reply[#reply + 2] = entry[1], 'letter-unrecorded'
-    if mends then
+    note(found, entry[1], 'letter-unrecorded', function()
       redis.call('ZADD', letters.index, 0, member)
       redis.call('HINCRBY', letters.sizes, kind, bytes)
-    end
+    end)
   end
-  reply[1] = entry[1]
+  found[1] = entry[1]
 end
-return reply
+return found

@@ -19,13 +19,9 @@
     'member-of-ended-session'   the end of the session was noticed before
     'member-twice'              the session stands somewhere else, too
 ]]
--- include: clock, keys
+-- include: clock, findings, keys
 local place, list, prefix, minute, patience = KEYS[1], KEYS[2], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
-local mends, now, reply = ARGV[1] == '1', now_in_ms(), {}
-
-local function note(what, problem)
-  reply[#reply + 1], reply[#reply + 2] = what, problem
-end
+local found, now = findings(ARGV[1]), now_in_ms()
 
 -- When the end of a member is looked at; nil when it stands here no more.
 local function due_at(member)
@@ -54,11 +50,10 @@ local function problem_of(member)
 end
 
 if minute and read('SCARD', place) ~= 0 and read('ZSCORE', list, ARGV[3]) == false then
-  note(ARGV[3], 'bucket-not-listed')
-  if mends then redis.call('ZADD', list, ARGV[3], ARGV[3]) end
+  note(found, ARGV[3], 'bucket-not-listed', function() redis.call('ZADD', list, ARGV[3], ARGV[3]) end)
 end
 for i = 5, #ARGV do
   local problem = problem_of(ARGV[i])
-  if problem then note(ARGV[i], problem) end
+  if problem then note(found, ARGV[i], problem) end
 end
-return reply
+return found

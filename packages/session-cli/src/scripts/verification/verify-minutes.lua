@@ -11,21 +11,16 @@
     'minute-without-bucket'  mended: it leaves the list
     'minute-misplaced'       the list has it under another time. Mended: under its own
 ]]
--- include: keys
-local list, mends, prefix, reply = KEYS[1], ARGV[1] == '1', ARGV[2], {}
-
-local function note(minute, problem, ...)
-  reply[#reply + 1], reply[#reply + 2] = minute, problem
-  if mends then redis.call(...) end
-end
+-- include: findings, keys
+local list, prefix, found = KEYS[1], ARGV[2], findings(ARGV[1])
 
 for i = 3, #ARGV do
   local minute = ARGV[i]
   local score = read('ZSCORE', list, minute)
   if score and redis.call('EXISTS', prefix .. 'expirations:' .. minute) == 0 then
-    note(minute, 'minute-without-bucket', 'ZREM', list, minute)
+    note(found, minute, 'minute-without-bucket', function() redis.call('ZREM', list, minute) end)
   elseif score and tonumber(minute) and tonumber(score) ~= tonumber(minute) then
-    note(minute, 'minute-misplaced', 'ZADD', list, minute, minute)
+    note(found, minute, 'minute-misplaced', function() redis.call('ZADD', list, minute, minute) end)
   end
 end
-return reply
+return found

@@ -25,16 +25,10 @@
     'ended-session-stays'      its hash never goes. Mended: it goes after the retention
     'shadow-without-session'   only its shadow key is there. Mended: it is gone
 ]]
--- include: clock, index, rebucket, session-timeouts, set-end
-local mends, grace, retention, kind = ARGV[1] == '1', tonumber(ARGV[3]), ARGV[4], ARGV[5]
+-- include: clock, findings, index, rebucket, session-timeouts, set-end
+local found, grace, retention, kind = findings(ARGV[1]), tonumber(ARGV[3]), ARGV[4], ARGV[5]
 local partition = { prefix = ARGV[2], bucket_list = KEYS[1], events = KEYS[2] }
-local prefix, now, reply = partition.prefix, now_in_ms(), {}
-
--- Notes a problem, and mends it.
-local function note(id, problem, mend)
-  reply[#reply + 1], reply[#reply + 2] = id, problem
-  if mends then mend() end
-end
+local prefix, now = partition.prefix, now_in_ms()
 
 -- What a hash says of its session; nil when there is none. A stray key in its place is none.
 local function session_of(id)
@@ -61,24 +55,24 @@ local function verify_schedule(session, ends_at)
   find_member(session)
   local is_late = session.is_in_bucket and tonumber(session.bucket) > ends_at + 60000 or session.due and session.due > ends_at
   local problem = not (session.is_in_bucket or session.due) and 'end-not-scheduled' or is_late and 'end-scheduled-late'
-  if problem then note(session.id, problem, function() rebucket(partition, session, ends_at, now) end) end
+  if problem then note(found, session.id, problem, function() rebucket(partition, session, ends_at, now) end) end
 end
 
 local function verify_indexes(session)
   for _, entry in ipairs(session.index and recorded_entries(prefix, session.index) or {}) do
     if not redis.call('ZSCORE', entry.set, session.id) then
       local score = session.authenticated_at or session.created_at or now
-      note(session.id, 'index-entry-missing', function() redis.call('ZADD', entry.set, 'NX', score, session.id) end)
+      note(found, session.id, 'index-entry-missing', function() redis.call('ZADD', entry.set, 'NX', score, session.id) end)
     end
   end
 end
 
 local function verify_ended(session, shadow)
   if redis.call('EXISTS', shadow) == 1 then
-    note(session.id, 'ended-session-alive', function() redis.call('DEL', shadow) end)
+    note(found, session.id, 'ended-session-alive', function() redis.call('DEL', shadow) end)
   end
   if redis.call('PTTL', session.key) == -1 then
-    note(session.id, 'ended-session-stays', function() redis.call('PEXPIRE', session.key, retention) end)
+    note(found, session.id, 'ended-session-stays', function() redis.call('PEXPIRE', session.key, retention) end)
   end
 end
 
@@ -88,12 +82,12 @@ local function verify_end(session, shadow)
   if ends_at < 0 and (session.interval >= 0 or session.absolute_expiry) then
     ends_at = end_after(session.accessed_at, session.interval, session.absolute_expiry)
     -- It may have been over for longer than the grace period: whoever records the end has to find the data.
-    note(session.id, 'session-never-ends', function() set_end(session.key, shadow, math.max(ends_at, now), grace) end)
+    note(found, session.id, 'session-never-ends', function() set_end(session.key, shadow, math.max(ends_at, now), grace) end)
     return ends_at
   end
   local its_end = ends_at >= 0 and ends_at or nil
   if (ends_at < 0) ~= (hash_end < 0) or hash_end < ends_at then
-    note(session.id, 'session-hash-expiry', function() set_end(session.key, shadow, its_end, grace) end)
+    note(found, session.id, 'session-hash-expiry', function() set_end(session.key, shadow, its_end, grace) end)
   end
   return its_end
 end
@@ -122,7 +116,7 @@ local function verify(id)
   local is_alive = redis.call('EXISTS', shadow) == 1
   if not session then
     local is_lost = is_alive and redis.call('EXISTS', prefix .. 'sessions:' .. id) == 0
-    if is_lost then note(id, 'shadow-without-session', function() redis.call('DEL', shadow) end) end
+    if is_lost then note(found, id, 'shadow-without-session', function() redis.call('DEL', shadow) end) end
   elseif kind == 'hash' then
     return
   elseif session.has_ended then
@@ -130,9 +124,9 @@ local function verify(id)
   elseif not is_alive then
     verify_schedule(session, now)
   elseif kind ~= 'all' then
-    note(id, 'session-misplaced', function() end_misplaced(session, shadow) end)
+    note(found, id, 'session-misplaced', function() end_misplaced(session, shadow) end)
   elseif not (session.created_at and session.accessed_at and session.interval) then
-    note(id, 'session-unreadable', function()
+    note(found, id, 'session-unreadable', function()
       redis.call('DEL', shadow)
       verify_schedule(session, now)
     end)
@@ -142,4 +136,4 @@ local function verify(id)
 end
 
 for i = 6, #ARGV do verify(ARGV[i]) end
-return reply
+return found

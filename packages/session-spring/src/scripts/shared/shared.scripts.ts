@@ -32,10 +32,8 @@ export const OF_UNKNOWN_FORM = '{ ';
 type SharedCreateOutcome = 'created' | 'collision' | 'gone' | 'revoked';
 type SharedUpdateOutcome = 'saved' | 'forwarded' | 'gone' | 'conflict' | 'collision' | 'full' | 'revoked';
 
-/** What a call has found: its word is the reply of the script. */
 export type LookOutcome = 'alive' | 'created' | 'id-changed' | 'claimed' | 'already' | 'unknown';
 
-/** What was heard of a session. */
 export interface Heard {
   readonly id: string;
   /** `was <id>`: it had that id. `over`: its shadow key is gone. `''`: something may have happened to it. */
@@ -44,7 +42,6 @@ export interface Heard {
   readonly laterId?: string | undefined;
 }
 
-/** Who was signed in when a session was loaded, and who is from now on. */
 interface PrincipalChange {
   /** By Spring Security alone. */
   readonly before: string | undefined;
@@ -107,11 +104,8 @@ export class SharedScripts {
     return this.#delete([this.keys.own.events], [id, 'revoked', principal, 1]);
   }
 
-  /**
-   * Looks at sessions, and at `most` of those that are due. `named`: how the former stand, in their order; `due`: how
-   * the latter do, by their ids; `next`: milliseconds until the next one of our list is due; undefined when there is
-   * none.
-   */
+  // `named`: how those that were heard of stand, in their order; `due`: how `most` of those that are due do, by their
+  // ids; `next`: milliseconds until the next one of our list is due, undefined when there is none.
   async lookAt(heard: readonly Heard[], most: number) {
     const { own, spring } = this.keys;
     const args = [spring.prefix, own.prefix, most];
@@ -139,10 +133,7 @@ function hashOfPrincipalIn({ indexes }: Pick<UpdateSession, 'indexes'>): string 
   return principal ? hashOfValue(principal) : '';
 }
 
-/**
- * How the message begins that tells Spring of a new session. Without a class, a serializer with classes does not read
- * it.
- */
+/** Without a class, a serializer with classes does not read the message. */
 function messageBegin(form: SpringJson | undefined): string {
   if (form === 'plain') return '{';
   return `${form ? '{' : OF_UNKNOWN_FORM}"@class":"java.util.HashMap",`;

@@ -11,10 +11,7 @@ import { LUA_SOURCES } from '../lua-sources.js';
 /** Of this package, and of those below. */
 export const SCRIPT_SOURCES: ScriptSources = { ...SESSION_SOURCES, ...LUA_SOURCES };
 
-/**
- * Milliseconds that the indexed repository keeps the session hash longer than the session, as library/spring-
- * bucket has it.
- */
+/** Milliseconds that Spring keeps a session hash longer than the session, as library/spring-bucket has it. */
 export const SPRING_GRACE = 300_000;
 
 /** What became of a renewal. `unreadable`: the time of this name is in a form that Spring does not write. */
@@ -69,7 +66,6 @@ export class SpringScripts {
     return chosen(all, await this.#scripts.springBuckets(keys.length, keys, [this.#mends]));
   }
 
-  /** Sessions without one of their times. */
   async incompleteSessions<Keys extends { readonly session: string; readonly shadow: string }>(
     all: readonly Keys[],
   ): Promise<Keys[]> {

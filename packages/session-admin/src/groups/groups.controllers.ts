@@ -5,6 +5,7 @@ import {
   Get,
   HttpCode,
   Inject,
+  Injectable,
   NotFoundException,
   Optional,
   Param,
@@ -12,18 +13,104 @@ import {
   Query,
   Req,
 } from '@nestjs/common';
-import { type ResolvedSessionOptions, SESSION_OPTIONS } from '@nest-session/core/store';
 import type { SessionEvent } from '@nest-session/core';
-import type { DeadlineEvent } from '@nest-session/deadlines';
-import type { DeadLetter } from '@nest-session/core/internal';
+import { type DeadlineEvent, DeadlineEvents } from '@nest-session/deadlines';
+import {
+  type DeadLetter,
+  type EventGroupInfo,
+  type EventGroupsOf,
+  SESSION_EVENT_GROUPS,
+} from '@nest-session/core/internal';
+import { type ResolvedSessionOptions, SESSION_OPTIONS } from '@nest-session/core/store';
 import { Needs } from '../access/admin.guards.js';
 import { type AdminAction, AdminActions } from '../audit/admin-actions.js';
+import { limitIn, type Query as Parameters, requiredText, textIn, wordIn } from '../http/query.js';
+import { shownInstant, shownSeconds, shownValue } from '../http/shown.js';
 import { ADMIN_OPTIONS, type ResolvedAdminOptions } from '../configuration/session-admin.options.js';
-import { limitIn, type Query as Parameters, textIn, wordIn } from '../http/query.js';
-import { EVENT_SOURCES, type EventSource, EventSources, type SourceGroups } from './groups.controller.js';
-import { shownInstant, shownValue } from '../http/shown.js';
 
-/** The events that handlers could not handle. */
+const EVENT_SOURCES = ['sessions', 'deadlines'] as const;
+
+export type EventSource = (typeof EVENT_SOURCES)[number];
+
+export type SourceGroups = EventGroupsOf<SessionEvent | DeadlineEvent>;
+
+/** The groups of all stores that the application has. A store in memory has none for sessions. */
+@Injectable()
+export class EventSources {
+  readonly #groups = new Map<EventSource, SourceGroups>();
+
+  constructor(
+    @Optional() @Inject(SESSION_EVENT_GROUPS) sessions?: EventGroupsOf<SessionEvent>,
+    @Optional() @Inject(DeadlineEvents) deadlines?: DeadlineEvents,
+  ) {
+    if (sessions) this.#groups.set('sessions', sessions);
+    if (deadlines) this.#groups.set('deadlines', deadlines);
+  }
+
+  which(of: EventSource | undefined): (readonly [source: EventSource, groups: SourceGroups])[] {
+    return [...this.#groups].filter(([source]) => of === undefined || source === of);
+  }
+
+  groupsOf(source: EventSource): SourceGroups {
+    const groups = this.#groups.get(source);
+    if (!groups) throw new NotFoundException(`This application has no groups for ${source}`);
+    return groups;
+  }
+
+  letterOf(shownId: string): { readonly source: EventSource; readonly id: string } {
+    const [, name, id] = /^([a-z]+):([\w-]{1,60})$/.exec(shownId) ?? [];
+    const source = EVENT_SOURCES.find((each) => each === name);
+    if (!source || id === undefined) throw new BadRequestException('This is no id of a dead letter');
+    return { source, id };
+  }
+}
+
+export class GroupsController {
+  constructor(
+    @Inject(EventSources) private readonly sources: EventSources,
+    @Inject(AdminActions) private readonly actions: AdminActions,
+  ) {}
+
+  @Get('groups')
+  async list(@Query() query: Parameters) {
+    const of = wordIn(query, 'of', EVENT_SOURCES);
+    const lists = this.sources.which(of).map(async ([source, groups]) => {
+      return (await groups.list()).map((group) => showGroup(source, group));
+    });
+    return { groups: (await Promise.all(lists)).flat() };
+  }
+
+  @Delete('groups')
+  @HttpCode(204)
+  @Needs('removeGroup')
+  async remove(@Req() request: object, @Query() query: Parameters): Promise<void> {
+    const name = requiredText(query, 'name');
+    const of = wordIn(query, 'of', EVENT_SOURCES);
+    if (!of) throw new BadRequestException('The parameter of is missing');
+    const groups = this.sources.groupsOf(of);
+    const action = { action: 'remove-group', target: `group ${JSON.stringify(name)} of ${of}` } as const;
+    const reply = await this.actions.run(request, action, () => groups.remove(name));
+    if (reply === 'live') throw new ConflictException('An instance of this group is alive: stop it first');
+    if (reply === 'unknown') throw new NotFoundException('There is no such group');
+  }
+}
+
+function showGroup(of: EventSource, group: EventGroupInfo) {
+  const { name, lag, pending, retrying, dropped, lostDeadLetters, oldestUnread, consumers } = group;
+  return {
+    of,
+    name,
+    lag,
+    oldestUnread: shownInstant(oldestUnread),
+    pending,
+    retrying,
+    dropped,
+    lostDeadLetters,
+    /** `idle`: seconds since the instance last asked for events. */
+    consumers: consumers.map((each) => ({ name: each.name, pending: each.pending, idle: shownSeconds(each.idle) })),
+  };
+}
+
 export class DeadLettersController {
   constructor(
     @Inject(EventSources) private readonly sources: EventSources,
@@ -39,7 +126,6 @@ export class DeadLettersController {
       throw new BadRequestException('The parameter of must name the source of the dead letter in after');
     const pages = await Promise.all(this.sources.which(of).map((source) => this.#page(source, after, query, limit)));
     return {
-      /** The oldest first. */
       deadLetters: pages.flatMap(({ letters }) => letters).toSorted((a, b) => compare(a.time, b.time)),
       /** The `of` and `after` of the next page, for each store that has one. */
       next: pages.flatMap(({ next }) => next),
@@ -115,14 +201,12 @@ export class DeadLettersController {
     return count;
   }
 
-  /** A dead letter as it is shown. */
   #show(of: EventSource, letter: DeadLetter<SessionEvent | DeadlineEvent>) {
     const { id, at, reason, group, handler, attempts, succeeded, event, omittedBytes } = letter;
     return {
       /** With what its event is about before it: unique. */
       id: `${of}:${id}`,
       of,
-      /** When it became one. */
       time: shownInstant(at),
       reason,
       group: group ?? null,

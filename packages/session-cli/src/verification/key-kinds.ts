@@ -1,0 +1,252 @@
+import { FORWARDING_TIME } from '@nest-session/core/internal';
+import type { DeadlineKeys, DeadlinePartitions, DeadlineScripts } from '@nest-session/deadlines/redis/internal';
+import { DEAD_LETTER_BYTES, type PartitionKeys, type Partitions } from '@nest-session/redis-events/internal';
+import {
+  ID_PATTERN,
+  type SessionKeys,
+  type SessionPartitions,
+  type SessionScripts,
+} from '@nest-session/redis/internal';
+import type { Redis } from 'ioredis';
+import type {
+  ExpectedKey,
+  MendingRules,
+  Problem,
+  VerificationScripts,
+} from '../scripts/verification/verification.scripts.js';
+import { streamPages } from '../repartitioning/scanned-keys.js';
+import type { Rule } from './rules.js';
+
+export interface FoundKey<Keys extends PartitionKeys> {
+  readonly key: string;
+  readonly partition: Keys;
+  /** The id, minute, name or group in its name; empty where there is none. */
+  readonly part: string;
+}
+
+/** What was looked at in one call. */
+interface Look {
+  readonly items: number;
+  readonly problems: readonly Problem[];
+}
+
+/** What looks at the keys of one kind. */
+interface Looks<Keys extends PartitionKeys> {
+  /** Looks at some of the keys, which are in one partition. */
+  readonly verify?: (partition: Keys, parts: readonly string[]) => Promise<Problem[]>;
+  /** Looks at some members, or fields, of a key. */
+  readonly items?: (found: FoundKey<Keys>, items: readonly string[]) => Promise<Problem[]>;
+  /** Looks at what else is in a key, a few entries at a time. */
+  readonly contents?: (found: FoundKey<Keys>) => AsyncIterable<Look>;
+}
+
+/** `name` matches what comes after the prefix, exactly: another namespace may begin with this one. */
+export interface KeyKind<Keys extends PartitionKeys> extends Looks<Keys>, Pick<ExpectedKey, 'type' | 'life'> {
+  readonly name: RegExp;
+}
+
+function keys<Keys extends PartitionKeys>(
+  name: RegExp,
+  type: ExpectedKey['type'],
+  life: ExpectedKey['life'],
+  looks: Looks<Keys> = {},
+): KeyKind<Keys> {
+  return { name, type, life, ...looks };
+}
+
+export const PER_CALL = 50;
+const MINUTE = 60_000;
+const DAY = 86_400_000;
+
+/** The keys that every partition has. */
+export function eventKinds(client: Redis, scripts: VerificationScripts): KeyKind<PartitionKeys>[] {
+  const ofGroup = ({ partition, part }: FoundKey<PartitionKeys>, positions: readonly string[]) =>
+    scripts.group(partition, part, positions);
+  const bytes = async ({ partition }: FoundKey<PartitionKeys>) => {
+    return { items: 1, problems: await scripts.letterRecords(partition, []) };
+  };
+  return [
+    keys(/^cleanup$/, 'string', 10 * MINUTE),
+    keys(/^events$/, 'stream', 'never', { contents: ({ partition }) => pendingEvents(client, scripts, partition) }),
+    keys(/^events:failing:([^]+)$/, 'hash', 'never', { items: ofGroup }),
+    keys(/^events:retries:([^]+)$/, 'zset', 'never', { items: ofGroup }),
+    keys(/^events:(?:handlers|wanted|thinned|dropped)$/, 'hash', 'never'),
+    keys(/^events:trimmed$/, 'string', 'never'),
+    keys(/^events:wanted:broadcast:[^]+$/, 'string', DAY),
+    keys(/^events:dead$/, 'stream', 'never', { contents: ({ partition }) => letters(scripts, partition) }),
+    keys(/^events:dead:index$/, 'zset', 'never', {
+      items: ({ partition }, members) => scripts.letterRecords(partition, members),
+      // The bytes of each kind are looked at where they are recorded, and here where that is gone.
+      contents: async function* (found) {
+        if ((await client.exists(`${found.partition.deadLetters}:sizes`)) === 0) yield bytes(found);
+      },
+    }),
+    keys(/^events:dead:sizes$/, 'hash', 'never', {
+      contents: async function* (found) {
+        yield bytes(found);
+      },
+    }),
+    keys(/^events:dead:(?:lost|unreported)$/, 'hash', 'never'),
+  ];
+}
+
+async function* pendingEvents(
+  client: Redis,
+  scripts: VerificationScripts,
+  partition: PartitionKeys,
+): AsyncIterable<Look> {
+  const groups = (await client.xinfo('GROUPS', partition.events)) as string[][];
+  for (const group of groups.map((fields) => fields[fields.indexOf('name') + 1]!)) {
+    const read = async (from: string) =>
+      (await client.xpending(partition.events, group, from, '+', PER_CALL)) as [position: string][];
+    for await (const pending of streamPages(read)) {
+      const positions = pending.map(([position]) => position);
+      yield { items: positions.length, problems: await scripts.group(partition, group, positions) };
+    }
+  }
+}
+
+async function* letters(scripts: VerificationScripts, partition: PartitionKeys): AsyncIterable<Look> {
+  let after: string | undefined = '0-0';
+  while (after !== undefined) {
+    const { last, problems } = await scripts.letters(partition, after);
+    yield { items: 1, problems };
+    after = last;
+  }
+}
+
+/** What claim-expired mends: the problems of members. */
+const OF_MEMBERS: readonly Rule[] = [
+  'end-overdue',
+  'stray-member',
+  'member-without-session',
+  'member-of-ended-session',
+  'member-twice',
+];
+
+/** The place of members in the sorted set, as claim-expired names it. */
+const IN_SET = 'ends';
+
+/** `claims` mends members; undefined where nothing is mended. */
+export function sessionKinds(
+  client: Redis,
+  partitions: SessionPartitions,
+  scripts: VerificationScripts,
+  claims: SessionScripts | undefined,
+  rules: MendingRules,
+): KeyKind<SessionKeys>[] {
+  const sessions = async (partition: SessionKeys, ids: readonly string[]): Promise<Problem[]> => {
+    const elsewhere = await misplacedParts(client, partitions, partition, ids);
+    const found = await Promise.all(elsewhere.map((id) => client.exists(partitions.of(id).session(id))));
+    const places = {
+      all: ids.filter((id) => !elsewhere.includes(id)),
+      misplaced: elsewhere.filter((_, i) => found[i] === 0),
+      copies: elsewhere.filter((_, i) => found[i] === 1),
+    };
+    const problems: Problem[] = [];
+    for (const place of ['all', 'misplaced', 'copies'] as const) {
+      if (places[place].length > 0) problems.push(...(await scripts.sessions(partition, places[place], rules, place)));
+    }
+    return problems;
+  };
+  const members = async (partition: SessionKeys, minute: string | undefined, all: readonly string[]) => {
+    const problems = await scripts.members(partition, minute, all);
+    const wrong = problems.filter(({ rule }) => OF_MEMBERS.includes(rule)).map(({ what }) => what);
+    if (wrong.length > 0) await claims?.claimExpired(partition, wrong, minute ?? IN_SET);
+    return problems;
+  };
+  return [
+    keys(new RegExp(`^sessions:(${ID_PATTERN})$`), 'hash', 'any', { verify: sessions }),
+    // What its session lacks is found with the session hash, if there is one.
+    keys(new RegExp(`^sessions:expires:(${ID_PATTERN})$`), 'string', 'any', {
+      verify: (partition, ids) => scripts.sessions(partition, ids, rules, 'hash'),
+    }),
+    keys(new RegExp(`^sessions:forwarded:${ID_PATTERN}$`), 'string', FORWARDING_TIME),
+    keys(new RegExp(`^sessions:taken-over:${ID_PATTERN}$`), 'string', 'any'),
+    keys(/^expirations$/, 'zset', 'never', { items: ({ partition }, minutes) => scripts.minutes(partition, minutes) }),
+    keys(/^expirations:(\d+)$/, 'set', 'never', {
+      items: ({ partition, part: minute }, all) => members(partition, minute, all),
+    }),
+    keys(/^ends$/, 'zset', 'never', {
+      items: ({ partition }, ids) =>
+        members(
+          partition,
+          undefined,
+          ids.map((id) => partition.memberOf(id)),
+        ),
+    }),
+    keys(/^index:[^]+:[\w-]{43}$/, 'zset', 'never', {
+      items: ({ key, partition }, ids) => scripts.index(key, partition, ids),
+    }),
+    keys(/^revoked:[^]+:[\w-]{43}$/, 'string', 400 * DAY),
+    keys(/^ledger:[\w-]{43}$/, 'hash', 7 * DAY),
+    keys(/^epoch$/, 'hash', 'never'),
+  ];
+}
+
+/** `moves` moves misplaced ones; undefined where nothing is mended. */
+export function deadlineKinds(
+  client: Redis,
+  partitions: DeadlinePartitions,
+  scripts: VerificationScripts,
+  moves: DeadlineScripts | undefined,
+): KeyKind<DeadlineKeys>[] {
+  const mostBytes = partitions.shareOf(DEAD_LETTER_BYTES);
+  const deadlines = async (partition: DeadlineKeys, members: readonly string[]): Promise<Problem[]> => {
+    const elsewhere = await misplacedParts(client, partitions, partition, members);
+    const own = members.filter((member) => !elsewhere.includes(member));
+    const problems = own.length > 0 ? await scripts.deadlines(partition, own) : [];
+    const misplaced = elsewhere.length > 0 ? await scripts.deadlines(partition, elsewhere, 'misplaced') : [];
+    for (const { rule, what } of moves ? misplaced : []) {
+      if (rule === 'deadline-misplaced') await moveDeadline(client, moves!, partition, partitions.of(what), what);
+    }
+    return [...problems, ...misplaced];
+  };
+  return [
+    keys(/^deadlines:([\da-f]{40})$/, 'hash', 'any', { verify: deadlines }),
+    keys(/^due$/, 'zset', 'never'),
+    keys(/^due:([^]+)$/, 'zset', 'never', {
+      items: ({ partition, part: name }, members) => scripts.due(partition, name, members, mostBytes),
+    }),
+  ];
+}
+
+const FIELDS = ['name', 'key', 'id', 'due', 'at', 'traceparent', 'data', 'dataKey'] as const;
+
+/**
+ * Moves a waiting deadline to another partition, as it is. It is there before it leaves, so it is not lost when this is
+ * interrupted. One that waits there under its key stays, as a key has one deadline.
+ */
+async function moveDeadline(
+  client: Redis,
+  scripts: DeadlineScripts,
+  from: DeadlineKeys,
+  to: DeadlineKeys,
+  member: string,
+): Promise<void> {
+  const [name, key, id, due, at, traceparent, text, dataKey] = await client.hmget(from.deadline(member), ...FIELDS);
+  // It was cancelled meanwhile.
+  if (name == null || key == null || id == null || due == null) return;
+  const data = { text: text ?? undefined, dataKey: dataKey ?? undefined };
+  const asItWas = { traceparent: traceparent ?? undefined, scheduledAt: at == null ? undefined : Number(at) };
+  const deadline = { member, key, id, due: { at: Number(due) }, ifExists: 'keep', ...asItWas, data } as const;
+  await scripts.schedule(to, name, [deadline], Number.MAX_SAFE_INTEGER);
+  await scripts.cancel(from, name, member);
+}
+
+/**
+ * Returns the ids or members of a partition that belong to another one. None while they are being moved to another
+ * number of partitions, where they may stand in either: that is recorded before the first one is moved.
+ */
+async function misplacedParts<Keys extends PartitionKeys>(
+  client: Redis,
+  partitions: Partitions<Keys>,
+  partition: Keys,
+  parts: readonly string[],
+): Promise<readonly string[]> {
+  const misplaced = parts.filter((part) => partitions.of(part) !== partition);
+  if (misplaced.length === 0) return misplaced;
+  // After they were found: whatever has begun since has not put them there.
+  const recorded = await client.hget(partitions.meta, 'partitions');
+  return recorded === `${partitions.count}` ? misplaced : [];
+}
