@@ -87,7 +87,7 @@ export class BoundDevices {
     return check;
   }
 
-  /** Whether a request may open a session. `alias`: under which the browser has it, if not under that of the request. */
+  /** Whether a request may open a session. `alias`: that of the session, where it is not that of the request. */
   opens(request: IncomingMessage, session: TrackedSession, alias?: string): boolean {
     return this.check(request, session, alias)?.reason === undefined || this.options.mode !== 'enforce';
   }

@@ -148,7 +148,7 @@ export class RequestSessions implements OnModuleInit {
     return all.map((found) => new DetachedSession(parts, request, found));
   }
 
-  /** Closes a connection that was opened before its session was bound: the browser proves itself when it comes again. */
+  /** Closes a connection from before its session was bound: the browser proves itself when it comes again. */
   #cutUnproven(request: IncomingMessage, found: FoundSession | undefined): void {
     if (request.headers.upgrade === undefined) return;
     if (found?.loaded) this.#letIn.add(request);

@@ -44,7 +44,7 @@ import type {
 } from './session-state.js';
 import { endsNow, secondsOf, type SessionTimeouts } from './session-timeouts.js';
 import type { SessionToken } from './session-token.js';
-import { bindingIn, deviceIn } from '../device/device-binding.js';
+import { deviceIn } from '../device/device-binding.js';
 import {
   type BoundDevice,
   type SaveOutcome,

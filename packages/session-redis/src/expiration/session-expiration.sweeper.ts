@@ -276,7 +276,7 @@ type NoticedBy = SessionSweepContext['noticedBy'];
 type Namespace = Pick<Partitions, 'namespace'>;
 
 /** Tells the channel `nest-session:sweep` of a pass, which counts in `tally` what it finds. */
-export function tracedPass<T>(
+function tracedPass<T>(
   noticedBy: NoticedBy,
   { namespace }: Namespace,
   tally: Pick<SweepCounter, 'takeFound'>,
