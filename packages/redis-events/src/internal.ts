@@ -115,11 +115,9 @@ export {
   type NamespaceOwner,
   namespaceProblem,
   OF_SESSIONS,
-  PartitionKeys,
-  Partitions,
-  patternOf,
   shownContent,
-} from './partitions/partitions.js';
+} from './partitions/namespace.js';
+export { PartitionKeys, Partitions, patternOf } from './partitions/partitions.js';
 export {
   defineScripts,
   loadScripts,

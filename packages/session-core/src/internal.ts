@@ -2,7 +2,7 @@
 // semantic versioning: it changes with every version.
 export type { MaxSessionsOptions } from './configuration/session.options.js';
 export { HandlerMarks } from './discovery/handler-marks.js';
-export { isFromOtherOrigin } from './csrf/csrf.guard.js';
+export { isFromOtherOrigin, SAFE_METHODS } from './csrf/csrf.guard.js';
 export {
   assertLimit,
   type ConsumerState,
@@ -81,7 +81,8 @@ export {
 } from './session/attribute-names.js';
 export { isSerializer } from './session/attribute.serializer.js';
 export { ApplicationSerializer, markSafe, withoutProto } from './session/json-attribute.serializer.js';
-export { type ContentBounds, FORWARDING_TIME, LONGEST_REQUEST, type TouchOutcome } from './session/session-change.js';
+export { FORWARDING_TIME } from './session/forwarding-time.js';
+export { type ContentBounds, LONGEST_REQUEST, type TouchOutcome } from './session/session-change.js';
 export {
   generateSessionKey,
   isWellFormedIdOrToken,

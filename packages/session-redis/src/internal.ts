@@ -25,7 +25,7 @@ export {
   tracedPoller,
 } from './expiration/session-expiration.sweeper.js';
 export { countSessions } from './health/session-health.js';
-export { loadListed } from './keys/forwarding-marks.js';
+export { loadListed } from './keys/rotated-sessions.js';
 export { batchesOf, pages, type ReadPage, storedSessionIds } from './keys/scan-pages.js';
 export { ATTRIBUTE_FIELD, ID_PATTERN, SessionKeys } from './keys/session-keys.js';
 export { SessionPartitions } from './keys/session-partitions.js';

@@ -8,7 +8,7 @@ import {
   type RedisAddressOptions,
 } from '../connection/redis-address.options.js';
 import { type EventDeliveryOptions, IN_URL, readCommandTimeout, readEvents, readPartitions } from './event-rules.js';
-import { namespaceProblem } from '../partitions/partitions.js';
+import { namespaceProblem } from '../partitions/namespace.js';
 
 /** Options of `RedisEventsModule.forRoot()`. */
 export interface RedisEventsModuleOptions extends RedisAddressOptions {

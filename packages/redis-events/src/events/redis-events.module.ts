@@ -41,7 +41,8 @@ import { ContentStartLog, storeLifecycle } from '../lifecycle/store.lifecycle.js
 import { CONNECTION_PROVIDERS, SHARED_CONNECTIONS, StoreConnections } from '../namespace/store-connections.js';
 import { LivingInstances } from '../namespace/living-instances.js';
 import { keyEventListener, KeyspaceNotificationListener } from '../notifications/keyspace-notification.listener.js';
-import { type NamespaceOwner, PartitionKeys, Partitions } from '../partitions/partitions.js';
+import type { NamespaceOwner } from '../partitions/namespace.js';
+import { PartitionKeys, Partitions } from '../partitions/partitions.js';
 import { RedisEventGroups, RedisEvents } from './redis-events.js';
 import { type EntryKind, fieldOf, nameOf, type StreamEntry } from '../scripts/stream/stream-entry.js';
 import { REDIS_EVENT_MARKS, RedisEvent, RedisEventDataError } from './redis-event.js';

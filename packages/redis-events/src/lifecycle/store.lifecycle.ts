@@ -22,7 +22,8 @@ import { shownAddress, shownKind, shownServer } from '../connection/shown-server
 import { VERSION } from '../configuration/version.js';
 import { DELIVERY_OPTIONS, type DeliveryOptions } from '../configuration/event-rules.js';
 import { logger } from '../logging/failure.log.js';
-import { Partitions, shownContent } from '../partitions/partitions.js';
+import { shownContent } from '../partitions/namespace.js';
+import { Partitions } from '../partitions/partitions.js';
 
 type Service = Type<BackgroundService>;
 

@@ -13,7 +13,7 @@ import {
 import { HttpAdapterHost, ModuleRef, ModulesContainer, Reflector } from '@nestjs/core';
 import { CsrfError, InvalidSessionOptionsError } from '@nest-session/core';
 import { isObservable, lastValueFrom } from 'rxjs';
-import { isFromOtherOrigin, requestOf, requestSessionOf } from '@nest-session/core/internal';
+import { isFromOtherOrigin, requestOf, requestSessionOf, SAFE_METHODS } from '@nest-session/core/internal';
 import { logger, SecurityReports } from '../audit/admin-actions.js';
 import {
   ADMIN_OPTIONS,
@@ -153,7 +153,6 @@ const IS_OPEN =
   'whoever the global guards and your network let through can see and end the sessions of all users. Set the option ' +
   '`guards`, or limit it by `access`';
 
-const SAFE_METHODS: readonly unknown[] = ['GET', 'HEAD', 'OPTIONS'];
 const NOBODY: ReadonlySet<string> = new Set();
 
 const NEEDED_RIGHT = Symbol('NEEDED_RIGHT');

@@ -68,7 +68,7 @@ interface HttpRequest {
 }
 
 // By RFC 9110, 9.2.1, requests with these methods change nothing.
-const SAFE_METHODS: readonly unknown[] = ['GET', 'HEAD', 'OPTIONS', 'TRACE'];
+export const SAFE_METHODS: readonly unknown[] = ['GET', 'HEAD', 'OPTIONS', 'TRACE'];
 
 /**
  * Protects against CSRF: a request that may change something must carry the CSRF token of its session, in a header or

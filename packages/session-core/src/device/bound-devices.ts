@@ -26,11 +26,8 @@ import {
   offeredAgain,
   registrationChallenge,
 } from './device-binding.js';
-import { ALGORITHMS } from './device-proof.js';
+import { ALGORITHMS } from './device-jwt.js';
 import { sendRenewalPage } from './renewal-page.js';
-
-/** Bound cookies of one name that are looked at, as of tokens: each costs an HMAC. */
-const MOST_COOKIES = 64;
 
 export interface DeviceCheck {
   readonly evidence: DeviceEvidence;
@@ -96,7 +93,7 @@ export class BoundDevices {
     const { resolver } = this;
     const isAliased = alias !== undefined && resolver instanceof AliasedSessionIdResolver;
     const name = (isAliased ? resolver.deviceCookie(request, alias) : resolver.deviceCookie(request))?.name;
-    const values = name === undefined ? [] : cookieValues(request.headers.cookie, name, MOST_COOKIES);
+    const values = name === undefined ? [] : cookieValues(request.headers.cookie, name);
     const evidence = evidenceIn(binding, values, session.loadedAt);
     if ((evidence !== 'missing' && evidence !== 'forged') || this.#isExcluded(request)) {
       return { evidence, reason: undefined };

@@ -1,6 +1,6 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { BoundDevice } from '../session/session.js';
-import { algorithmOf, type DeviceProof, type PublicKey } from './device-proof.js';
+import { algorithmOf, type DeviceProof, type PublicKey } from './device-jwt.js';
 
 /**
  * What a session knows of the browser that it is bound to: the value of one attribute, so that it is written in one

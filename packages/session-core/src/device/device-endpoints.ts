@@ -17,7 +17,7 @@ import {
   registered,
   timeOfChallenge,
 } from './device-binding.js';
-import { type DeviceProof, hasProof, isSignedBy, proofOf, type PublicKey } from './device-proof.js';
+import { type DeviceProof, hasProof, isSignedBy, proofOf, type PublicKey } from './device-jwt.js';
 
 /** What a browser is answered. It takes any other status for the end of its binding. */
 type Answer =

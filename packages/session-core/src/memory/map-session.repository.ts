@@ -1,3 +1,4 @@
+import { FORWARDING_TIME } from '../session/forwarding-time.js';
 import type { SessionEventDispatcher } from '../events/session-event.dispatcher.js';
 import {
   SessionCreatedEvent,
@@ -17,7 +18,6 @@ import { exceededBound } from '../session/session-bounds.js';
 import {
   type AttributeChanges,
   type CreateSession,
-  FORWARDING_TIME,
   LONGEST_REQUEST,
   type SessionChange,
   type SessionDeletedReason,

@@ -19,6 +19,7 @@ import {
 import { hostOf, isForwardedFromHttps, isLocal, isSecure, isWithin } from './proxied-request.js';
 import { appendHeader } from './response-headers.js';
 import {
+  MOST_TOKENS,
   type SessionClient,
   SessionIdResolver,
   type TokenRefusal,
@@ -57,9 +58,9 @@ export class CookieSessionIdResolver extends SessionIdResolver {
   resolve(request: IncomingMessage, onRefused?: TokenRefusalListener): SessionToken[] {
     const tokens: SessionToken[] = [];
     // Cookies of other paths and domains have the same name, and may come first.
-    const values = cookieValues(request.headers.cookie, this.#cookie.name, MOST_VALUES + 1);
-    if (values.length > MOST_VALUES) this.#diagnosis.ofTooMany(MOST_VALUES);
-    for (const value of values.slice(0, MOST_VALUES)) {
+    const values = cookieValues(request.headers.cookie, this.#cookie.name, MOST_TOKENS + 1);
+    if (values.length > MOST_TOKENS) this.#diagnosis.ofTooMany(MOST_TOKENS);
+    for (const value of values.slice(0, MOST_TOKENS)) {
       const token = this.#codec.decode(value);
       // Some clients keep an expired cookie with an empty value.
       if (typeof token === 'string') {
@@ -164,11 +165,8 @@ function tokenIn(text: string): SessionToken | undefined {
   return token && turn !== '' ? new SessionToken(token.reveal(), turn) : token;
 }
 
-/** How many cookie values of one name a request may have checked. A check may cost one HMAC per signing key. */
-export const MOST_VALUES = 64;
-
 /** In their order, without quotes (RFC 6265, 4.1.1). Not decoded: tokens need no encoding. Takes linear time. */
-export function cookieValues(header: unknown, name: string, most = MOST_VALUES): string[] {
+export function cookieValues(header: unknown, name: string, most = MOST_TOKENS): string[] {
   const values: string[] = [];
   // Mercurius puts what a client sends over a connection among the headers: any JSON.
   if (typeof header !== 'string' || !header.includes(name)) return values;

@@ -18,7 +18,7 @@ export interface SessionClient {
   readonly turn?: string | undefined;
 }
 
-/** How many tokens of a request are looked up. */
+/** How many tokens of a request are looked up, and of cookies of one name: each may cost one HMAC per signing key. */
 export const MOST_TOKENS = 64;
 /** Why a resolver refused the text that a request has in place of a token. */
 export type TokenRefusal = 'malformed' | 'unsigned' | 'badly signed';

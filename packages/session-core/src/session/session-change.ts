@@ -256,12 +256,6 @@ export type TouchOutcome = 'touched' | 'forwarded' | 'gone';
 export type WriteReply = CreateReply | UpdateReply | TouchReply | DeleteReply;
 
 /**
- * Milliseconds for which a store forwards changes of an old id to the new one after a rotation: a request may have
- * loaded the session just before. `SessionChange` says which changes it forwards.
- */
-export const FORWARDING_TIME = 60_000;
-
-/**
  * Milliseconds for which a store knows that every session of a principal was ended: no request that signs somebody in
  * takes longer.
  */

@@ -14,7 +14,7 @@ import {
   registrationChallenge,
   timeOfChallenge,
 } from '../../src/device/device-binding.js';
-import { type DeviceProof, type PublicKey, proofOf } from '../../src/device/device-proof.js';
+import { type DeviceProof, type PublicKey, proofOf } from '../../src/device/device-jwt.js';
 import { newKey, proofBy } from './device.browser.js';
 
 const NOW = Date.UTC(2026, 10, 30);

@@ -7,7 +7,7 @@ import { LIMITED_SINCE, RequestConnection, type ScriptsOn } from '@nest-session/
 import type { Redis } from 'ioredis';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
 import { REDIS_SESSION_OPTIONS, REQUEST_SESSION_SCRIPTS } from '../configuration/redis-session.tokens.js';
-import { anyGoesOn } from '../keys/forwarding-marks.js';
+import { anyGoesOn } from '../keys/rotated-sessions.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import type {
   LedgerPlace,

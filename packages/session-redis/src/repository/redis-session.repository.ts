@@ -21,7 +21,7 @@ import {
 } from '../encryption/session-encryption.js';
 import { TimedSessions } from '../expiration/timed-sessions.js';
 import { hashOfValue, type SessionKeys, withHashedIndexes } from '../keys/session-keys.js';
-import { anyGoesOn, loadListed } from '../keys/forwarding-marks.js';
+import { anyGoesOn, loadListed } from '../keys/rotated-sessions.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import { LimitAcrossPartitions } from '../limits/limit-across-partitions.js';
 import { ListedSessions } from './listed-sessions.js';

@@ -172,6 +172,14 @@ export class ContractContext {
     return { ...record, attributes };
   }
 
+  /** Asserts that the store has a session as it was, but for the time that has passed. */
+  async isAsBefore({ timeToLive: before, ...times }: SessionRecord): Promise<void> {
+    const { timeToLive, ...now } = await this.recordOf(times.id);
+    assert.deepEqual(now, times);
+    if (before === undefined || timeToLive === undefined) assert.equal(timeToLive, before);
+    else this.isAbout(before - timeToLive, 0);
+  }
+
   /** Runs one write of the store itself. */
   write(change: SessionChange): Promise<WriteReply> {
     return this.primitives.write(change);

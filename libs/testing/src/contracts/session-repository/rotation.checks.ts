@@ -102,7 +102,7 @@ const crossings: Checks = Object.fromEntries(
         else await t.refuses(late);
         assert.deepEqual([late.isDeleted, late.tokenToSend], [false, undefined]);
       }
-      assert.deepEqual(await t.recordOf(session.id), record);
+      await t.isAsBefore(record);
     },
   ]),
 );

@@ -1,5 +1,5 @@
 import { createHmac, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
-import { isSignedBy, type PublicKey, proofOf } from '../../src/device/device-proof.js';
+import { isSignedBy, type PublicKey, proofOf } from '../../src/device/device-jwt.js';
 
 const [ec, otherEc] = [0, 1].map(() => generateKeyPairSync('ec', { namedCurve: 'P-256' }));
 const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 });
