@@ -127,7 +127,7 @@ export class ExpressSessionModule extends ExpressSessionModuleDefinition impleme
     extension.shown = (session) => bags.showing(session)?.bag as Session | undefined;
   }
 
-  /** Called by Nest. @throws InvalidSessionOptionsError when the platform does not trust the proxy of the options */
+  /** Called by Nest. @throws InvalidSessionOptionsError for an untrusted proxy, or a takeover that the store refuses */
   onModuleInit(): void {
     const { answers, needsProxy, secrets } = this.#options;
     const { httpAdapter } = this.moduleRef.get(HttpAdapterHost, { strict: false });
@@ -135,6 +135,7 @@ export class ExpressSessionModule extends ExpressSessionModuleDefinition impleme
     if (answers.length > 0) logger.log(`Options of express-session: ${answers.join('; ')}`);
     if (secrets.length === 0) return;
     const sessions = this.#findForeignSessions();
+    if (sessions?.refusal !== undefined) throw problem(`Option \`secret\` takes over nothing: ${sessions.refusal}`);
     if (sessions) this.#extension.takeover = new ConnectRedisTakeover(this.#options, sessions);
     else logger.warn(NOTHING_TO_TAKE_OVER);
   }
