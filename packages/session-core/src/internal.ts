@@ -94,6 +94,7 @@ export type { UnreadText } from './session/session-record.js';
 export { absoluteTimeoutOf, beganAt } from './session/session-timeouts.js';
 export { SafePromise } from './session/safe-promise.js';
 export { type SaveOutcome, SHOWN_SESSION } from './session/session.js';
+export type { SessionRule } from './session/session-rule.js';
 export { TrackedSession } from './session/tracked-session.js';
 export { TurnQueue } from './session/turn.queue.js';
 export { traced } from './telemetry/channels.js';

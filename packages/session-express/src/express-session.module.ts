@@ -31,7 +31,12 @@ import {
 import type { CookieDescription } from './bag/session-cookie.js';
 import { logger, warnOnce } from './express-session.logger.js';
 import type { BagSettings } from './bag/session-bag.js';
-import { type NoPrincipalReason, type NoPrincipalReport, PrincipalAdoption } from './principal/session-principal.js';
+import {
+  type NoPrincipalReason,
+  type NoPrincipalReport,
+  PrincipalAdoption,
+  SessionPrincipals,
+} from './principal/session-principal.js';
 import { clearedCookieCheck, CookieCheck } from './request/cookie-checks.js';
 import { RequestBags, requestProperties } from './request/request-bags.js';
 import { SessionStore } from './request/session.store.js';
@@ -94,15 +99,13 @@ export class ExpressSessionModule extends ExpressSessionModuleDefinition impleme
     const settings: BagSettings = {
       unset,
       saveUninitialized,
-      principal,
-      reportNoPrincipal: noPrincipalReport(session),
       // The page of devices compares the id with those that `Sessions` lists.
       tellOfId: () => void (secrets.length > 0 && !extension.listsSessions && warnOnce(IDS_KEPT)),
       timeoutOf: (name) => (name === undefined ? session.anonymousTimeout : session.timeout),
       lifetimeOf: (client) => resolver.maxAge(client) ?? 0,
       describeCookie: (request) => (request && resolver.cookieFor(request)) ?? cookieOfAll(cookie),
     };
-    const bags = new RequestBags(settings);
+    const bags = new RequestBags(settings, principal?.passportKeys);
     const store = new SessionStore(
       settings,
       () => moduleRef.get<SessionRepository>(SessionRepository, { strict: false }),
@@ -110,6 +113,7 @@ export class ExpressSessionModule extends ExpressSessionModuleDefinition impleme
     );
     const check = new CookieCheck(resolver);
     extension.properties = requestProperties(bags, store);
+    if (principal) extension.rule = new SessionPrincipals(principal, noPrincipalReport(session));
     extension.excludes = (request) => check.excludes(request);
     extension.withholds = (request) => check.withholds(request);
     const adoption = new PrincipalAdoption(principal, session.maxSessions?.whenReached !== 'refuse');
@@ -123,7 +127,7 @@ export class ExpressSessionModule extends ExpressSessionModuleDefinition impleme
     extension.shown = (session) => bags.showing(session)?.bag as Session | undefined;
   }
 
-  /** Called by Nest. @throws InvalidSessionOptionsError when the platform does not trust the proxy of the options */
+  /** Called by Nest. @throws InvalidSessionOptionsError for an untrusted proxy, or a takeover that the store refuses */
   onModuleInit(): void {
     const { answers, needsProxy, secrets } = this.#options;
     const { httpAdapter } = this.moduleRef.get(HttpAdapterHost, { strict: false });
@@ -131,6 +135,7 @@ export class ExpressSessionModule extends ExpressSessionModuleDefinition impleme
     if (answers.length > 0) logger.log(`Options of express-session: ${answers.join('; ')}`);
     if (secrets.length === 0) return;
     const sessions = this.#findForeignSessions();
+    if (sessions?.refusal !== undefined) throw problem(`Option \`secret\` takes over nothing: ${sessions.refusal}`);
     if (sessions) this.#extension.takeover = new ConnectRedisTakeover(this.#options, sessions);
     else logger.warn(NOTHING_TO_TAKE_OVER);
   }

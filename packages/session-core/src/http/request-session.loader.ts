@@ -144,7 +144,7 @@ export class RequestSessionLoader {
       const isKept = known ? !known.foreign : !all.at(-1)?.foreign;
       const { presented: counting, loaded } = isKept
         ? { presented: known ?? first, loaded: sessions[counts] ?? null }
-        : await this.#takeOver(all, found);
+        : await this.#takeOver(request, all, found);
       const { token, id, foreign } = counting;
       const presented = loaded ? token : first.token;
       const { tokens } = this.parts;
@@ -176,15 +176,20 @@ export class RequestSessionLoader {
   async #findSeveral(request: IncomingMessage, ids: readonly string[]): Promise<PresentedSessions> {
     const [found] = await findPresented(this.parts.repository, [ids]);
     const { sessions, counts } = this.#provenFirst(request, found!);
+    this.#checkPrincipals(request, sessions, sessions[counts] ?? null);
+    return { sessions, counts };
+  }
+
+  /** @throws ConflictException for sessions of two principals, with `security: 'strict'` */
+  #checkPrincipals(request: IncomingMessage, sessions: readonly (Session | null)[], counting: Session | null): void {
     const principals = new Set(sessions.map(principalOf));
     principals.delete(undefined);
-    if (principals.size < 2) return { sessions, counts };
-    const { id: sessionId, principalName } = sessions[counts] ?? {};
+    if (principals.size < 2) return;
+    const { id: sessionId, principalName } = counting ?? {};
     const isHeard = this.options.securityEvents.report('two-principals', { request, sessionId, principalName });
     const isRefused = this.options.security === 'strict';
     if (!isHeard) this.#log.warn('two principals', isRefused ? REFUSED_PRINCIPALS : TWO_PRINCIPALS);
     if (isRefused) throw new ConflictException(CONFLICT);
-    return { sessions, counts };
   }
 
   /** A session that may be opened counts before one whose proof is missing: somebody may have planted that. */
@@ -219,21 +224,36 @@ export class RequestSessionLoader {
     return (await signOutById(this.parts.repository, id)) || wasForeign;
   }
 
-  async #takeOver(all: readonly PresentedToken[], { sessions, counts }: PresentedSessions) {
+  async #takeOver(request: IncomingMessage, all: readonly PresentedToken[], { sessions, counts }: PresentedSessions) {
     const isOfPrincipal = principalOf(sessions[counts] ?? null) !== undefined;
-    const candidates = all.filter(({ foreign }, i) => foreign && (!isOfPrincipal || i === counts));
+    // Whose a session is shows once it is moved.
+    const isStrict = this.options.security === 'strict';
+    const candidates = all.filter(({ foreign }, i) => foreign && (isStrict || !isOfPrincipal || i === counts));
     const existing = (each: PresentedToken) => sessions[all.indexOf(each)] ?? null;
-    return (await this.move(candidates, existing)) ?? { presented: candidates[0]!, loaded: null };
+    const moved: Session[] = [];
+    const found = await this.move(candidates, existing, isStrict ? moved : undefined);
+    this.#checkPrincipals(request, moved, found?.loaded ?? null);
+    return found ?? { presented: candidates[0]!, loaded: null };
   }
 
-  /** Moves sessions of another library until one is that of a principal. Otherwise the first that is there counts. */
-  async move(candidates: readonly PresentedToken[], existing: (of: PresentedToken) => Session | null = () => null) {
+  /**
+   * Moves sessions of another library until one is that of a principal, or all of them where they are to be listed in
+   * `moved`. The first of a principal counts, or else the first that is there.
+   */
+  async move(
+    candidates: readonly PresentedToken[],
+    existing: (of: PresentedToken) => Session | null = () => null,
+    moved?: Session[],
+  ) {
     let found: { readonly presented: PresentedToken; readonly loaded: Session } | undefined;
     for (const presented of candidates.slice(0, MOST_MOVED)) {
       const { foreign, id } = presented;
       const loaded = await moveForeign(this.parts.repository, foreign!, id, existing(presented));
-      if (principalOf(loaded) !== undefined) return { presented, loaded };
-      if (loaded) found ??= { presented, loaded };
+      if (!loaded) continue;
+      const isOfPrincipal = principalOf(loaded) !== undefined;
+      if (!found || (isOfPrincipal && principalOf(found.loaded) === undefined)) found = { presented, loaded };
+      moved?.push(loaded);
+      if (isOfPrincipal && !moved) break;
     }
     return found;
   }

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Injectable } from '@nestjs/common';
 import type { Session } from '../session/session.js';
+import type { SessionRule } from '../session/session-rule.js';
 import type { RequestSession, RequestSessionParts } from './request-session.js';
 import type { SessionTakeover } from './session-takeover.js';
 
@@ -26,6 +27,8 @@ export class SessionExtension {
   beforeResponse?: ((session: RequestSession) => Promise<unknown> | undefined) | undefined;
   /** Called when all headers but those of the session are set. Must not throw. */
   beforeHeaders?: ((session: RequestSession, response: ServerResponse) => void) | undefined;
+  /** Applies to every session of the application, also outside of requests. */
+  rule?: SessionRule | undefined;
   listsSessions = false;
   takeover?: SessionTakeover | undefined;
   /**

@@ -10,6 +10,11 @@ export interface ForeignSessionData {
 
 /** The sessions that another library keeps in the same store. A store that can take them over provides this class. */
 export abstract class ForeignSessions {
+  /** Why the store takes over none, and what to do, as a sentence; undefined when it does. */
+  get refusal(): string | undefined {
+    return undefined;
+  }
+
   /**
    * Turns the entry under a key into the session `id`, and deletes the entry. The session ends when its timeout passes
    * or when the entry would have ended, whichever is earlier. Nothing happens if there is no entry, if it was taken

@@ -10,6 +10,7 @@ import { isWellFormedIdOrToken, SessionIds } from '../session/session-token.js';
 import { SessionIndexes } from '../session/session-indexes.js';
 import type { SessionChange, TouchOutcome, WriteReply, SessionDeletedReason } from '../session/session-change.js';
 import type { SessionRecord } from '../session/session-record.js';
+import type { SessionRule } from '../session/session-rule.js';
 import type { MaxSessions, SessionWriter } from '../session/session-state.js';
 import { TrackedSession } from '../session/tracked-session.js';
 import { WarnOnce } from '../logging/warn-once.js';
@@ -79,6 +80,9 @@ export let lookAgain: (
   principalName: string | undefined,
 ) => Promise<'alive' | 'forwarded' | 'gone'>;
 
+/** From now on, the sessions of a repository follow a rule. */
+export let applyRule: (repository: SessionRepository, rule: SessionRule) => void;
+
 /** Like `deleteById()`, for another session of a client that signs out. */
 export let signOutById: (repository: SessionRepository, id: string) => Promise<boolean>;
 
@@ -106,6 +110,7 @@ export abstract class SessionRepository {
     findPrincipals = (repository, ids) => repository.#find(ids, [PRINCIPAL_ATTRIBUTE]);
     signOutById = (repository, id) => repository.#delete(id, 'signed-out');
     lookAgain = (repository, id, principalName) => repository.#lookAgain(id, principalName);
+    applyRule = (repository, rule) => void (repository.#writer.rule = rule);
     storeCallsOf = (repository) => repository.#calls;
   }
 

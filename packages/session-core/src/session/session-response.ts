@@ -30,6 +30,8 @@ export interface SessionResponse {
 export type SessionEnd = () => Promise<unknown>;
 
 export interface SessionCaller {
+  /** Of a message, the request that opened its connection. */
+  readonly request?: IncomingMessage;
   /**
    * When it began, by the monotonic clock; when it has ended every session of a principal itself, that time.
    * `principal`: the value in the index of principals.

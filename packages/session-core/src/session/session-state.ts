@@ -20,6 +20,7 @@ import {
 import { indexTerm, joined, NO_INDEXES, type SessionIndexes } from './session-indexes.js';
 import type { SessionRecord } from './session-record.js';
 import type { SessionBinding } from './session-response.js';
+import type { SessionRule } from './session-rule.js';
 import {
   beganAt,
   endAfter,
@@ -65,6 +66,8 @@ export interface SessionWriter {
   /** The id as log lines show it: an id that is a token is replaced by a fingerprint. */
   shown(id: string): string;
   readonly securityEvents?: SecurityEvents | undefined;
+  /** What each session is checked by. It may be set when the application starts. */
+  rule?: SessionRule | undefined;
 }
 
 /** What the store has of a session, as far as one object of the session knows; its attributes apart. */

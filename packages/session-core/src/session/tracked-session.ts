@@ -172,6 +172,11 @@ export class TrackedSession implements Session {
     return this.isOver ? undefined : states.authenticatedAt(this.#state);
   }
 
+  /** As the store has it. */
+  get storedAuthenticatedAt(): number | undefined {
+    return this.#state.stored.authenticatedAt;
+  }
+
   get signsIn(): boolean {
     return !this.isOver && states.signsIn(this.#state);
   }
@@ -220,7 +225,9 @@ export class TrackedSession implements Session {
   }
 
   updateAttribute<T = unknown>(name: string, update: Update<T>): Promise<T | undefined> {
-    return SafePromise.of(this.#updateAttribute(name, update, true));
+    const { rule } = this.#writer;
+    const ruled = rule ? (rule.updating(this, name, update as (current: unknown) => unknown) as Update<T>) : update;
+    return SafePromise.of(this.#updateAttribute(name, ruled, true));
   }
 
   updateOwnAttribute<T = unknown>(name: string, update: Update<T>): Promise<T | undefined> {
@@ -360,7 +367,7 @@ export class TrackedSession implements Session {
   /** Lets what runs before each save change the session now. Never throws: the save does, for the same. */
   complete(): void {
     try {
-      if (!this.isOver) this.#beforeSave?.();
+      if (!this.isOver) this.#complete();
     } catch {
       // Nothing was signed in or out.
     }
@@ -384,6 +391,10 @@ export class TrackedSession implements Session {
     return readText(stored.serializer, stored.encode(name, value)) ?? undefined;
   }
 
+  get storedNames(): string[] {
+    return this.#attributes.stored.names;
+  }
+
   peekStored(name: string): unknown {
     return this.#attributes.stored.peek(name);
   }
@@ -397,14 +408,21 @@ export class TrackedSession implements Session {
   }
 
   /**
-   * The session gets another id with it: a token from before opens nothing, and what was opened with it ends. Over an
-   * open connection it keeps the id, and so does who signs out after the first byte.
-   * @throws SessionStateError for a sign-in after the first byte
+   * The session gets another id with it: a token from before opens nothing, and what was opened with it ends. Who signs
+   * out where the client cannot be told keeps the id.
+   * @throws SessionStateError for a sign-in after the first byte, over an open connection or outside of a request
    */
   setPrincipal(name: string | undefined): void {
-    const keepsId = this.storedId === this.id && !this.#takesToken;
-    if (name !== undefined && keepsId && this.response?.lateChange === undefined) this.#assertRotatable();
+    if (name !== undefined && this.keepsId) {
+      this.#assertRotatable();
+      throw new SessionStateError(SIGNED_IN_OUTSIDE);
+    }
     this.#become(name, true);
+  }
+
+  /** Whether another principal would leave a stored session its id: the client cannot be told of another one. */
+  get keepsId(): boolean {
+    return this.storedId !== undefined && this.storedId === this.id && !this.#takesToken;
   }
 
   /** Records the principal that the session had before, as its content shows. It keeps its id. */
@@ -628,13 +646,18 @@ export class TrackedSession implements Session {
   }
 
   #prepare(isBeforeResponse: boolean): void {
-    if (!this.#beforeSave) return;
+    if (!this.#beforeSave && !this.#writer.rule) return;
     this.#isBeforeResponse = isBeforeResponse;
     try {
-      this.#beforeSave();
+      this.#complete();
     } finally {
       this.#isBeforeResponse = false;
     }
+  }
+
+  #complete(): void {
+    this.#beforeSave?.();
+    this.#writer.rule?.beforeSave(this);
   }
 
   #write(sentSave: SentSave): Promise<WriteReply> {
@@ -748,6 +771,10 @@ export class TrackedSession implements Session {
 }
 
 const NO_ATTRIBUTES: AttributeChanges = new Map();
+
+const SIGNED_IN_OUTSIDE =
+  'A user cannot be signed in to a stored session outside of its request, because no cookie with another id can be sent ' +
+  'to the client. Do it in an HTTP request, by the session of that request';
 
 /** @throws TypeError when the update has changed its copy in place and returns nothing: the attribute would be lost */
 function updatedValue(

@@ -12,8 +12,7 @@ import {
 } from '@nest-session/core/internal';
 import { type CookieDescription, freezeFunction, freezeShared, SessionCookie } from './session-cookie.js';
 import { logger, warnOnce } from '../express-session.logger.js';
-import { isOwn, type PrincipalRule } from '../principal/principal-rule.js';
-import { type NoPrincipalReport, PrincipalRecorder, type Update } from '../principal/session-principal.js';
+import { isOwn } from '../principal/principal-rule.js';
 
 // Attributes of a session until the request replaces or ends it. From then on a copy, whose changes have no effect.
 class BagValues {
@@ -180,9 +179,8 @@ export class SessionBag {
   }
 
   /** Updates an attribute without losing concurrent updates. @throws TypeError if it would change the principal */
-  updateAttribute(name: string, update: Update): Promise<unknown> {
-    const { values, owner } = this[CONTENT];
-    return values.session.updateAttribute(name, owner.keepPrincipal(name, update));
+  updateAttribute(name: string, update: (current: unknown) => unknown): Promise<unknown> {
+    return this[CONTENT].values.session.updateAttribute(name, update);
   }
 
   /** Prints like `Session`, without values. */
@@ -352,9 +350,6 @@ export interface BagSettings {
   readonly unset: 'keep' | 'destroy';
   /** Whether a new session is stored even if the application set no property. */
   readonly saveUninitialized: boolean;
-  /** Determines the principal of a session. Undefined: the application does. */
-  readonly principal: PrincipalRule | undefined;
-  readonly reportNoPrincipal: NoPrincipalReport;
   /** Called when the application has read the id of a session: before the response, where there is one. */
   tellOfId(): void;
   /** The idle timeout in seconds of a session whose cookie has no lifetime of its own. -1 means none. */
@@ -368,7 +363,6 @@ export interface BagSettings {
 /** The `req.session` of one request or message. The application may replace, end or unset it. */
 export class RequestBag {
   readonly #session: TrackedSession;
-  readonly #principal: PrincipalRecorder;
   /** Of those that the application has passed. Its response waits until each was called. */
   #callbacksLeft: Set<Promise<void>> | undefined;
   #bag: SessionBag | null | undefined;
@@ -385,8 +379,6 @@ export class RequestBag {
     private readonly settings: BagSettings,
   ) {
     this.#session = TrackedSession.of(request.session);
-    const { principal, reportNoPrincipal } = settings;
-    this.#principal = new PrincipalRecorder(this.#session, request.request, principal, reportNoPrincipal);
     this.#session.beforeSave(() => this.#complete());
     this.#bag = this.#open();
     this.#initialize();
@@ -494,11 +486,6 @@ export class RequestBag {
     this.#isIdRead = false;
   }
 
-  /** An update that would change the principal throws. */
-  keepPrincipal(name: string, update: Update): Update {
-    return this.#principal.keeping(name, update, this.#bag ?? {});
-  }
-
   #unset(): void {
     this.#leave(this.#session.id, this.#copy());
     if (this.settings.unset === 'destroy') this.#session.signOut();
@@ -547,7 +534,7 @@ export class RequestBag {
     this.request.sendAgain();
   }
 
-  /** Called before a save. Stores the lifetime of the cookie, and derives the principal from the attributes. */
+  /** Called before a save. Stores the lifetime of the cookie. */
   #complete(): void {
     this.#tellUntold();
     const session = this.#session;
@@ -555,7 +542,6 @@ export class RequestBag {
     const maxAge = this.#maxAge;
     if (maxAge !== undefined && maxAge !== this.#lifetime) session.setOwnAttribute(COOKIE_MAX_AGE_ATTRIBUTE, maxAge);
     this.#given = undefined;
-    this.#principal.record(this.#bag);
   }
 
   #initialize(): void {

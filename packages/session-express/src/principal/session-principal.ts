@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { IncomingMessage } from 'node:http';
-import { SessionStateError } from '@nest-session/core';
-import { fastifyRequestOf, type RequestSession, type TrackedSession } from '@nest-session/core/internal';
+import { type Session, SessionAttributeError, SessionStateError } from '@nest-session/core';
+import { fastifyRequestOf, type RequestSession, type SessionRule, TrackedSession } from '@nest-session/core/internal';
 import {
   isOwn,
   nameIfAny,
@@ -14,15 +14,41 @@ import {
 import { type PassportKeys, type PassportLogin, passportLoginOf } from './passport-logins.js';
 import { warnOnce } from '../express-session.logger.js';
 
-/** Returns the next value of an attribute. */
-export type Update = (current: unknown) => unknown;
+type Update = Parameters<SessionRule['updating']>[2];
 
 export type NoPrincipalReason = 'no-id' | 'not-by-passport';
 
 export type NoPrincipalReport = (reason: NoPrincipalReason, request: IncomingMessage, sessionId: string) => void;
 
-/** Keeps the principal of a session in step with its properties, by the rule. */
-export class PrincipalRecorder {
+/** Keeps the principals of all sessions in step with their properties, by the option `principal`. */
+export class SessionPrincipals implements SessionRule {
+  readonly #recorders = new WeakMap<TrackedSession, PrincipalRecorder>();
+
+  constructor(
+    private readonly rule: PrincipalRule,
+    private readonly report: NoPrincipalReport,
+  ) {}
+
+  beforeSave(session: Session): void {
+    if (session.attributeNames.length > 0) this.#of(session).record();
+  }
+
+  updating(session: Session, name: string, update: Update): Update {
+    return this.rule.mayRead(name) ? this.#of(session).keeping(name, update) : update;
+  }
+
+  #of(shown: Session): PrincipalRecorder {
+    const session = TrackedSession.of(shown);
+    const known = this.#recorders.get(session);
+    if (known) return known;
+    const recorder = new PrincipalRecorder(session, this.rule, this.report);
+    this.#recorders.set(session, recorder);
+    return recorder;
+  }
+}
+
+/** Keeps the principal of one session in step with its properties, by the rule. */
+class PrincipalRecorder {
   readonly #authenticatedAt: number | undefined;
   #settled: PassportLogin | undefined;
   /** What the settled login has written: it may not be saved yet. */
@@ -30,31 +56,37 @@ export class PrincipalRecorder {
 
   constructor(
     private readonly session: TrackedSession,
-    private readonly request: IncomingMessage,
-    private readonly rule: PrincipalRule | undefined,
+    private readonly rule: PrincipalRule,
     private readonly report: NoPrincipalReport,
   ) {
-    this.#authenticatedAt = session.authenticatedAt;
+    this.#authenticatedAt = session.storedAuthenticatedAt;
   }
 
-  /** @throws TypeError when the user has no name; SessionStateError when `signIn()` has signed in somebody else */
-  record(properties: object): void {
+  /** Undefined outside of a request. */
+  get #request(): IncomingMessage | undefined {
+    return this.session.caller?.request;
+  }
+
+  /**
+   * @throws TypeError when the user has no name; SessionStateError when `signIn()` has signed in somebody else, or the
+   *   client cannot be sent another id; SessionAttributeError for a user of Passport that is set outside of a request
+   */
+  record(): void {
     const { session, rule } = this;
-    if (!rule) return;
     if (rule.passportKeys) return this.#follow(rule.passportKeys);
-    const name = rule.nameIn(this.#asStored(properties));
+    const name = rule.nameIn(this.#asStored());
     if (name === session.principalName) return;
     // The client would be told that it is signed in, and be nobody.
     if (session.signsIn) throw new SessionStateError(SIGN_IN_NOT_FOUND);
+    if (name !== undefined && session.keepsId && this.#storedName === name) return this.#adopt(name);
     session.setPrincipal(name);
   }
 
   /** An update stores only the attribute, so one that would change the principal throws. */
-  keeping(name: string, update: Update, properties: object): Update {
+  keeping(name: string, update: Update): Update {
     const { rule, session } = this;
-    if (!rule?.mayRead(name)) return update;
     return (current) => {
-      const others = { ...this.#asStored(properties) };
+      const others = { ...this.#asStored() };
       const whoWith = (value: unknown) =>
         rule.passportKeys
           ? this.#userOf(name, session.asStored(name, value))
@@ -70,13 +102,26 @@ export class PrincipalRecorder {
     };
   }
 
+  /** Nobody signs in: the session had the principal before the option found it. The next HTTP request sees to it. */
+  #adopt(name: string): void {
+    const { session } = this;
+    if (session.response && session.principalName === undefined) session.adoptPrincipal(name);
+  }
+
+  get #storedName(): string | undefined {
+    const { session } = this;
+    const read = (name: string) => session.peekStored(name);
+    return nameIfFound(this.rule, propertiesOf(session.storedNames, read));
+  }
+
   /**
    * Takes over whom Passport signs in or out. What other code writes where Passport keeps its users signs in nobody,
    * and does not stay there, where Passport would take it for its own: it may be what a client has sent.
    */
   #follow(keys: PassportKeys): void {
     const { session } = this;
-    const login = passportLoginOf(this.request);
+    const request = this.#request;
+    const login = request && passportLoginOf(request);
     if (login && login !== this.#settled) this.#settle(login);
     let isLeft = false;
     for (const key of keys) {
@@ -84,8 +129,7 @@ export class PrincipalRecorder {
       const property = this.#property(key);
       if (isDeepStrictEqual(this.#userOf(key, property), this.#userOf(key, written))) continue;
       if (userIn(property) !== undefined) {
-        this.#tell('not-by-passport');
-        session.assignAttribute(key, written);
+        this.#refuse(key, written);
         continue;
       }
       isLeft = true;
@@ -94,6 +138,17 @@ export class PrincipalRecorder {
       if (this.#isWhole(key)) session.assignAttribute(key, undefined);
     }
     if (isLeft) this.#signOut(keys);
+  }
+
+  /** @throws SessionAttributeError outside of a request, whose client cannot have chosen it */
+  #refuse(key: string, written: unknown): void {
+    const { session } = this;
+    if (this.#request) {
+      this.#tell('not-by-passport');
+      session.assignAttribute(key, written);
+    } else if (!session.isNew || !session.signsIn) {
+      throw new SessionAttributeError(key, NOT_BY_PASSPORT);
+    }
   }
 
   /** Takes over a login, once the session has the user of it. */
@@ -117,7 +172,9 @@ export class PrincipalRecorder {
 
   /** Whether the property may be one of @fastify/passport, to which all of it is the user. */
   #isWhole(key: string): boolean {
-    return !this.rule?.passportKeys?.wrapped.has(key) && fastifyRequestOf(this.request) !== undefined;
+    if (this.rule.passportKeys?.wrapped.has(key)) return false;
+    const request = this.#request;
+    return !request || fastifyRequestOf(request) !== undefined;
   }
 
   /** The user of Passport is gone, and with it the principal: unless somebody else is signed in. */
@@ -128,7 +185,8 @@ export class PrincipalRecorder {
   }
 
   #tell(reason: NoPrincipalReason): void {
-    this.report(reason, this.request, this.session.id);
+    const request = this.#request;
+    if (request) this.report(reason, request, this.session.id);
   }
 
   #property(key: string): unknown {
@@ -136,16 +194,9 @@ export class PrincipalRecorder {
   }
 
   /** The properties as the next request reads them, so that a function finds the same in both. */
-  #asStored(properties: object): SessionProperties {
+  #asStored(): SessionProperties {
     const { session } = this;
-    return new Proxy(properties, {
-      get: (bag, name) => {
-        const value: unknown = Reflect.get(bag, name);
-        return typeof name === 'string' && session.attributeNames.includes(name)
-          ? session.asStored(name, value)
-          : value;
-      },
-    }) as SessionProperties;
+    return propertiesOf(session.attributeNames, (name) => session.asStored(name, session.getAttribute(name)));
   }
 
   get #hasSignedIn(): boolean {
@@ -153,6 +204,11 @@ export class PrincipalRecorder {
     return authenticatedAt !== undefined && authenticatedAt !== this.#authenticatedAt;
   }
 }
+
+const NOT_BY_PASSPORT =
+  'is where Passport keeps its user, and only a login by Passport in an HTTP request changes it. A new session may have ' +
+  'it after session.signIn(name). If the application does not use Passport, set the option `principal` of ' +
+  'ExpressSessionModule.forRoot() to false or to a function';
 
 const SIGN_IN_NOT_FOUND =
   'Nobody was signed in, and nothing was saved, because the option `principal` of ExpressSessionModule.forRoot() does not ' +
@@ -194,16 +250,28 @@ function isUnchanged(session: TrackedSession): boolean {
 }
 
 function nameIn(rule: PrincipalRule, session: TrackedSession): string | undefined {
-  const properties = {};
-  for (const name of session.attributeNames.filter(isOwn)) {
-    const get = () => session.peekAttribute(name);
-    Object.defineProperty(properties, name, { get, enumerable: true, configurable: true });
-  }
+  return nameIfFound(
+    rule,
+    propertiesOf(session.attributeNames, (name) => session.peekAttribute(name)),
+  );
+}
+
+function nameIfFound(rule: PrincipalRule, properties: SessionProperties): string | undefined {
   try {
-    return rule.nameIn(properties as SessionProperties);
+    return rule.nameIn(properties);
   } catch {
     return undefined;
   }
+}
+
+/** Each is read when the function of the option asks for it. */
+function propertiesOf(names: readonly string[], read: (name: string) => unknown): SessionProperties {
+  const properties = {};
+  for (const name of names.filter(isOwn)) {
+    const get = () => read(name);
+    Object.defineProperty(properties, name, { get, enumerable: true, configurable: true });
+  }
+  return properties as SessionProperties;
 }
 
 const FOUND =

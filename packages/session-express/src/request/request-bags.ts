@@ -1,20 +1,23 @@
 import type { IncomingMessage } from 'node:http';
 import { assignedAt, type RequestSession, requestSessionOf } from '@nest-session/core/internal';
 import { type BagSettings, RequestBag, type SessionBag } from '../bag/session-bag.js';
-import { watchPassport } from '../principal/passport-logins.js';
+import { type PassportKeys, watchPassport } from '../principal/passport-logins.js';
 
 /** The property bags of all requests and messages of an application. It creates each at its first use. */
 export class RequestBags {
   readonly #bags = new WeakMap<RequestSession, RequestBag>();
   readonly #refused = new WeakSet<RequestSession>();
 
-  constructor(private readonly settings: BagSettings) {}
+  /** @param passportKeys unset: no user of Passport is a principal */
+  constructor(
+    private readonly settings: BagSettings,
+    private readonly passportKeys?: PassportKeys,
+  ) {}
 
   /** The bag of a Node.js request; undefined if it has no session. @throws the error of a failed load */
   of(request: IncomingMessage): RequestBag | undefined {
     const session = requestSessionOf(request);
-    const { passportKeys } = this.settings.principal ?? {};
-    if (session && passportKeys) watchPassport(request, passportKeys);
+    if (session && this.passportKeys) watchPassport(request, this.passportKeys);
     return session && this.showing(session);
   }
 

@@ -1,4 +1,4 @@
-import { createHash, createHmac, randomUUID } from 'node:crypto';
+import { createHash, createHmac, randomBytes, randomUUID } from 'node:crypto';
 import { Controller, Get, Inject, type INestApplication, Req } from '@nestjs/common';
 import {
   BrowserSessions,
@@ -822,4 +822,44 @@ it('the end of all sessions of a principal leaves a mark for ten minutes where n
   expect(others).toEqual([]);
   expect(await client.ttl(mark!)).toBeLessThanOrEqual(600);
   expect(await client.ttl(mark!)).toBeGreaterThan(0);
+});
+
+describe('old cookies of two users in one request', () => {
+  const both = async () => {
+    const users = await Promise.all(
+      ['ann', 'bob'].map((user) => oldSession({ data: JSON.stringify({ ...DATA, passport: { user } }) })),
+    );
+    const browser = app.agent();
+    const cookie = users.map(({ sid }) => `connect.sid=${encodeURIComponent(sign(sid))}`).join('; ');
+    return () => browser.get('/user', { headers: { cookie } });
+  };
+
+  it('are the first one by default', async () => {
+    const visit = await both();
+    expect((await visit()).json()).toMatchObject({ user: 'ann' });
+  });
+
+  it("are a 409 with `security: 'strict'`, also once they are taken over", async () => {
+    await closeApps();
+    await start({}, { security: 'strict' });
+    const visit = await both();
+    for (let visits = 0; visits < 2; visits++) {
+      const { status, setCookies } = await visit();
+      expect([status, setCookies]).toEqual([409, []]);
+    }
+  });
+});
+
+it("does not start a takeover with `plainValues: 'refuse'`", async () => {
+  const keys = [{ id: 'k', key: randomBytes(32).toString('base64') }];
+  const starting = (plainValues: 'read' | 'refuse', express: ExpressSessionModuleOptions) =>
+    startApp({
+      express,
+      store: RedisSessionModule.forRoot({ url: server.url, encryption: { keys, plainValues }, namespace: 'encrypted' }),
+    });
+  await expect(starting('refuse', { secret: SECRET })).rejects.toThrow(
+    /`secret` takes over nothing: `encryption.plainValues: 'refuse'`.*Remove `plainValues` until they are taken over/,
+  );
+  await starting('refuse', {});
+  await starting('read', { secret: SECRET });
 });

@@ -22,6 +22,11 @@ import type { SessionScripts, TakenOverSession } from '../scripts/session/sessio
 // Milliseconds after which no request of the other library writes an entry again that it has loaded.
 const LATEST_WRITE = 3_600_000;
 
+const REFUSES_PLAIN =
+  "`encryption.plainValues: 'refuse'` of RedisSessionModule.forRoot() refuses the sessions of connect-redis, which are " +
+  'plain: whoever can write to Redis could plant one. Remove `plainValues` until they are taken over. Then set it, and ' +
+  'remove the option `secret`.';
+
 /** Takes over sessions that connect-redis stored in the same Redis. */
 @Injectable()
 export class RedisForeignSessions extends ForeignSessions {
@@ -37,6 +42,10 @@ export class RedisForeignSessions extends ForeignSessions {
   ) {
     super();
     this.#listed = new ListedSessions(connection, scripts, partitions);
+  }
+
+  override get refusal(): string | undefined {
+    return this.options.encryption?.rules.plainValues === 'refuse' ? REFUSES_PLAIN : undefined;
   }
 
   async move(

@@ -1,6 +1,12 @@
 import { Controller, Param, Post, Req, Session as NestSession } from '@nestjs/common';
-import { ConnectedSocket, type OnGatewayConnection, SubscribeMessage, WebSocketGateway } from '@nestjs/websockets';
-import { Session, SessionAttribute, SessionId } from '@nest-session/core';
+import {
+  ConnectedSocket,
+  MessageBody,
+  type OnGatewayConnection,
+  SubscribeMessage,
+  WebSocketGateway,
+} from '@nestjs/websockets';
+import { Session, SessionAttribute, SessionId, Sessions } from '@nest-session/core';
 import { ExpressSessionModule } from '@nest-session/express-session';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, type HttpAgent, RedisServer, sessionOf } from '@nest-session/testing';
@@ -199,3 +205,62 @@ it.each(PLATFORMS)(
     expect(await client.ask('core')).toEqual({ attribute: ['book'], same: true, session: 'undefined' });
   },
 );
+
+@WebSocketGateway({ path: '/sockets' })
+class SignInGateway {
+  constructor(private readonly sessions: Sessions) {}
+
+  @SubscribeMessage('property')
+  async property(@ConnectedSocket() { request }: any, @MessageBody() body: object) {
+    Object.assign(request.session, body);
+    return reply('property', await called((done) => request.session.save(done)));
+  }
+
+  @SubscribeMessage('attribute')
+  async attribute(@Session() session: Session, @MessageBody() body: object) {
+    for (const [name, value] of Object.entries(body)) session.setAttribute(name, value);
+    return reply(
+      'attribute',
+      await session.save().then(
+        () => null,
+        ({ message }: Error) => message,
+      ),
+    );
+  }
+
+  @SubscribeMessage('load')
+  async load(@ConnectedSocket() client: any, @MessageBody() body: object) {
+    const session = (await this.sessions.load(client))!;
+    for (const [name, value] of Object.entries(body)) session.setAttribute(name, value);
+    return reply(
+      'load',
+      await session.save().then(
+        () => null,
+        ({ message }: Error) => message,
+      ),
+    );
+  }
+}
+
+describe.each(['property', 'attribute', 'load'])('a message that sets what a client has named, by %s', (message) => {
+  const providers = [SignInGateway];
+
+  it('signs nobody in by a function as the option `principal`', async () => {
+    const principal = (session: any) => session.account as string;
+    await start('socket.io', { providers, imports: [ExpressSessionModule.forRoot({ principal })] });
+    const client = await connect('socket.io', agent);
+    // The save after the handler fails as well, where it is of the session of the message.
+    const outcome: unknown = await client.ask(message, { account: 'ann' }).catch((error: Error) => error.message);
+    expect(outcome).toMatch(/over an open connection|Internal server error/);
+    const session = await stored();
+    expect([session.getAttribute('account'), session.principalName]).toEqual([undefined, undefined]);
+  });
+
+  it('signs nobody in where Passport keeps its users', async () => {
+    await start('socket.io', { providers, imports: [ExpressSessionModule.forRoot({ principal: 'passport' })] });
+    const client = await connect('socket.io', agent);
+    await client.ask(message, { passport: { user: 'ann' }, theme: 'dark' });
+    const session = await stored();
+    expect([session.getAttribute('passport'), session.getAttribute('theme')]).toEqual([undefined, 'dark']);
+  });
+});
