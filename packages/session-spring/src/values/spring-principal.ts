@@ -31,7 +31,7 @@ export function attributesHere(
   readonly springName: string | undefined;
 } {
   const attributes = new Map<string, string>();
-  let [named, context]: [named?: string, context?: SecurityContext] = [];
+  let [named, context]: [named?: JsonValue | undefined, context?: SecurityContext | undefined] = [];
   for (const [field, stored] of fields) {
     // Spring removes an attribute by emptying its field.
     if (!field.startsWith(ATTRIBUTE_FIELD) || stored.length === 0) continue;
@@ -39,7 +39,7 @@ export function attributesHere(
     // One of this name would be taken for our principal.
     if (name === PRINCIPAL_ATTRIBUTE) continue;
     if (name === SPRING_PRINCIPAL_NAME) {
-      named = nameInIndex(readStoredValue(Buffer.from(stored as string)));
+      named = readStoredValue(Buffer.from(stored as string)) ?? undefined;
       continue;
     }
     if (name === SECURITY_CONTEXT) {
@@ -50,7 +50,9 @@ export function attributesHere(
   }
   const springName = named === undefined ? context?.user?.name : undefined;
   const principal = named ?? springName;
-  if (principal !== undefined && principal !== '') attributes.set(PRINCIPAL_ATTRIBUTE, JSON.stringify(principal));
+  // What is no text is no name to a session, but stays what it is.
+  const isNobody = principal === undefined || (typeof principal === 'string' && !isPrincipalName(principal));
+  if (!isNobody) attributes.set(PRINCIPAL_ATTRIBUTE, JSON.stringify(principal));
   return { attributes, springName };
 }
 
