@@ -210,7 +210,7 @@ describe('the options', () => {
       found.map(([, name]) => name!).filter((name) => name !== ofRedis);
     const known = (mode: 'read' | 'shared') =>
       knownOptions((options) => resolveSpringSessionOptions({ mode, ...options }), []).toSorted();
-    const expected = ['mode', 'namespace', ...names(ofBoth)];
+    const expected = ['mode', 'namespace', 'ownClasses', ...names(ofBoth)];
     expect(known('read')).toEqual(expected.toSorted());
     expect(known('shared')).toEqual([...expected, ...names(ofShared)].toSorted());
     const [read, shared] = [

@@ -10,7 +10,8 @@ export type {
 export { springSessions } from './spring-sessions.js';
 
 // who is signed in
-export { signedInAs, signInAs, type SpringAuthentication } from './values/spring-principal.js';
+export { signedInAs, signInAs } from './values/spring-principal.js';
+export type { SpringAuthentication } from './values/security-context.js';
 
 // values
 export { type SpringJson, SpringJsonSerializer } from './values/spring-json.serializer.js';

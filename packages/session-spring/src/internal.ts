@@ -11,7 +11,7 @@ export {
 } from './keys/spring-keys.js';
 export { lookAtSpring, SPRING_RULES, type SpringLook, type SpringRule } from './look/spring-look.js';
 export type { SpringOverview } from './look/spring-look.js';
-export { readSpringFields } from './read/spring-session.js';
+export { EXPIRED_FIELD, readSpringFields } from './read/spring-session.js';
 export { SharedScripts } from './scripts/shared/shared.scripts.js';
 export { SpringScripts } from './scripts/spring/spring.scripts.js';
 export { dataHere } from './shared/shared-event-producer.js';

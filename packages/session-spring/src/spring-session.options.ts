@@ -12,6 +12,7 @@ import {
 import { readCleanup, readReplicas, type RedisSessionModuleOptions } from '@nest-session/redis/internal';
 import { SPRING_GRACE } from './scripts/spring/spring.scripts.js';
 import { namespaceBeside, namespaceProblemWith, type SpringMode } from './keys/spring-keys.js';
+import { OwnClasses } from './values/own-classes.js';
 import { SpringJsonSerializer } from './values/spring-json.serializer.js';
 
 interface SpringSessionOptions extends RedisAddressOptions {
@@ -25,6 +26,13 @@ interface SpringSessionOptions extends RedisAddressOptions {
   mode: SpringMode;
   /** The namespace of Spring, whatever its characters. @default 'spring:session' */
   namespace?: string;
+  /**
+   * The field that says who a user is, by the full name of your class of Java: `{ 'com.example.Account': 'email' }`
+   * where `getUsername()` returns `email`. The same for your authorities, and for your authentications, in which
+   * `authenticated` must be true. Data of other classes than these and those of Spring Security signs nobody in.
+   * @default {}
+   */
+  ownClasses?: Readonly<Record<string, string>>;
   /** How long a request waits for Redis at most, a reconnection included: 10ms to 1d. @default '1s' */
   commandTimeout?: Duration;
   /** Whether the application refuses to start without Redis. @default false: it starts, and logs the outage once */
@@ -68,6 +76,16 @@ const ON_CLUSTER =
 
 const MODES = "'read' or 'shared'";
 
+const FIELDS_BY_CLASS =
+  "an object of fields by the full names of classes, such as `{ 'com.example.Account': 'email' }`";
+
+function isFieldsByClass(value: unknown): value is Record<string, string> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+  return Object.entries(value).every(
+    ([name, field]) => name.includes('.') && typeof field === 'string' && field !== '',
+  );
+}
+
 const NO_SPRING_JSON =
   'a SpringJsonSerializer of @nest-session/spring, because Spring must be able to read what is written';
 
@@ -84,6 +102,9 @@ export function resolveSpringSessionOptions(options: Partial<SpringSessionModule
   const connection = readAddress(reader, options);
   if (!isRead && isOfCluster(connection)) reader.problem(ON_CLUSTER);
   const springNamespace = reader.text('namespace', 'spring:session', namespaceProblemWith(mode));
+  const ownClasses = new OwnClasses(reader.value('ownClasses', isFieldsByClass, FIELDS_BY_CLASS), true);
+  const serializer = isRead ? undefined : readSerializer(reader);
+  if (serializer) serializer.own = ownClasses;
   // Of an application that writes nothing they are no options.
   const ofWriters = isRead ? new OptionReader(MODULE, {}) : reader;
   const resolved = {
@@ -100,7 +121,8 @@ export function resolveSpringSessionOptions(options: Partial<SpringSessionModule
     replicas: readReplicas(ofWriters),
     events: readEvents(ofWriters.section('events'), SPRING_GRACE),
     // Undefined where Spring alone writes.
-    serializer: isRead ? undefined : readSerializer(reader),
+    serializer,
+    ownClasses,
     requireAtStart: reader.boolean('requireAtStart', false),
   };
   reader.finish({ host: IN_URL, port: IN_URL, db: IN_URL, ...OF_OUR_FORM, ...(isRead && OF_WRITERS) });

@@ -70,6 +70,12 @@ it.each([
   [{ mode: 'shared', serializer: {} }, /Option `serializer` must be a SpringJsonSerializer of @nest-session\/spring/],
   [{ mode: 'shared', encryption: {} }, /Unknown option `encryption`: the sessions have the form of Spring Session/],
   [{ mode: 'read', replicas: 1 }, /Unknown option `replicas`: it has no effect with `mode: 'read'`/],
+  [
+    { mode: 'read', ownClasses: ['com.example.Account'] },
+    /Option `ownClasses` must be an object of fields by the full/,
+  ],
+  [{ mode: 'read', ownClasses: { Account: 'email' } }, /Option `ownClasses` must be an object of fields by the full/],
+  [{ mode: 'shared', ownClasses: { 'com.example.Account': 1 } }, /Option `ownClasses` must be an object of fields/],
   [{ mode: 'read', namspace: 'a' }, /Unknown option `namspace`: known are mode, /],
 ])('refuses %j', async (options, problem) => {
   const wrong = { url: server.url, ...options } as unknown as SpringSessionModuleOptions;

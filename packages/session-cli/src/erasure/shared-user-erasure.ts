@@ -4,6 +4,7 @@ import { ifStray, redisTime } from '@nest-session/redis-events/internal';
 import { batchesOf, type SessionPartitions } from '@nest-session/redis/internal';
 import {
   dataHere,
+  EXPIRED_FIELD,
   namespaceOfSpring,
   readSpringFields,
   readStoredValue,
@@ -18,6 +19,7 @@ import type { SessionToErase } from '../scripts/erasure/erasure.scripts.js';
 import { type EraseOptions, UserErasure, type Whose } from './user-erasure.js';
 
 const AT_ONCE = 50;
+const CONTEXT_FIELD = 'sessionAttr:SPRING_SECURITY_CONTEXT';
 // Milliseconds in which Spring hears of an end, and reads the data of the session.
 const UNTIL_SPRING_HEARS = 1000;
 
@@ -28,6 +30,8 @@ const UNTIL_SPRING_HEARS = 1000;
 export class SharedUserErasure extends UserErasure {
   readonly #keys: SharedKeys;
   readonly #shared: SharedScripts;
+  /** The sessions that Spring lists as theirs. */
+  #ofSpring: ReadonlySet<string> = new Set();
 
   /** `partitions`: of the namespace beside that of Spring. */
   constructor(client: Redis, partitions: SessionPartitions, name: string, options: EraseOptions) {
@@ -40,13 +44,17 @@ export class SharedUserErasure extends UserErasure {
   protected override async *eraseSessions(): AsyncIterable<SessionToErase> {
     const { isRehearsal, signal } = this.options;
     const ended = new Set<string>();
+    this.#ofSpring = new Set((await this.#listed()).map(({ id }) => id));
     for await (const page of storedIds(this.client, this.#keys.spring)) yield* this.#endThose(page, ended);
     if (isRehearsal) return;
     // The scan may miss a session that is rotated meanwhile, but the index lists it by the id that it has then.
     for (let known = -1; known < ended.size;) {
       known = ended.size;
-      const others = (await this.#listed()).map(({ id }) => id).filter((id) => !ended.has(id));
-      yield* this.#endThose(others, ended);
+      this.#ofSpring = new Set((await this.#listed()).map(({ id }) => id));
+      yield* this.#endThose(
+        [...this.#ofSpring].filter((id) => !ended.has(id)),
+        ended,
+      );
     }
     if (ended.size > 0) await pause(UNTIL_SPRING_HEARS, undefined, { signal });
     for (const id of ended) await this.client.unlink(this.#keys.spring.session(id), this.#keys.signedIn(id));
@@ -74,8 +82,13 @@ export class SharedUserErasure extends UserErasure {
     const all = await Promise.all(ids.map((id) => readSpringFields(this.client, this.#keys.spring.session(id))));
     return ids.flatMap((id, i): SessionToErase[] => {
       const stored = all[i]!.filter(([, value]) => value.length > 0);
-      if (this.whose(Object.fromEntries(stored.map(([name, value]) => [name, String(value)]))) !== 'theirs') return [];
-      return [{ id, was: toSharedRecord(id, all[i]!, null, now) ? 'live' : 'ended' }];
+      const whose = this.whose(Object.fromEntries(stored.map(([name, value]) => [name, String(value)])));
+      // A class of the application may hide the name from all but Spring.
+      const isListed = whose === 'unknown' && this.#ofSpring.has(id) && stored.some(([name]) => name === CONTEXT_FIELD);
+      if (whose !== 'theirs' && !isListed) return [];
+      // One that Spring Security has expired is ended as if it were live.
+      const fields = all[i]!.filter(([name]) => name !== EXPIRED_FIELD);
+      return [{ id, was: toSharedRecord(id, fields, null, now) ? 'live' : 'ended' }];
     });
   }
 

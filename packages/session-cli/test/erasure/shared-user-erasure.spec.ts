@@ -60,3 +60,29 @@ it.each(['ann', 'Ada Lovelace'])(
     expect(await exactDump(store.client)).toEqual(before);
   },
 );
+
+it('the erasure of a user beside Spring finds a session that Spring has expired, and one whose name only Spring can read', async () => {
+  const spring = new SpringWriter(store.client);
+  const expired = 'org.springframework.session.security.SpringSessionBackedSessionInformation.EXPIRED';
+  const context = {
+    '@class': 'org.springframework.security.core.context.SecurityContextImpl',
+    authentication: {
+      '@class': 'com.example.Token',
+      authenticated: true,
+      principal: { '@class': 'com.example.Account' },
+    },
+  };
+  const marked = await spring.create({ [SPRING_PRINCIPAL_NAME]: 'ann', [expired]: true });
+  const [listed, other] = [
+    await spring.create({ SPRING_SECURITY_CONTEXT: context }),
+    await spring.create({ SPRING_SECURITY_CONTEXT: context }),
+  ];
+  await store.client.sadd(spring.index('ann'), JSON.stringify(listed));
+  const options = { isRehearsal: false, signal: new AbortController().signal, onProgress: () => undefined };
+  expect(await new SharedUserErasure(store.client, partitions, 'ann', options).run()).toMatchObject({
+    live: 2,
+    ended: 0,
+  });
+  const all = [marked, listed, other].map((id) => store.client.exists(spring.session(id)));
+  expect(await Promise.all(all)).toEqual([0, 0, 1]);
+});

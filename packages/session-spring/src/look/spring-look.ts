@@ -20,7 +20,7 @@ import {
   unlessReplaced,
 } from '../keys/spring-keys.js';
 import { formOf, readStoredValue, type StoredForm } from '../values/stored-value.js';
-import { readSecurityContext, SECURITY_CONTEXT } from '../values/spring-principal.js';
+import { SECURITY_CONTEXT } from '../values/spring-principal.js';
 
 export type SampledSession = NonNullable<Awaited<ReturnType<typeof sampleSession>>>;
 
@@ -58,7 +58,6 @@ function springOverview(counts: KeyCounts, samples: readonly SampledSession[]) {
   const others = counts.shadow + counts.bucket + counts.expirations + counts.index;
   const isIndexed = others > 0 || samples.some(outlivesItsSession);
   const inBuckets = isIndexed ? ('buckets' as const) : undefined;
-  const contexts = samples.map(({ session }) => readSecurityContext(session.attributes.get(SECURITY_CONTEXT)));
   return {
     repository: isIndexed ? ('indexed' as const) : ('simple' as const),
     // Where the indexed repository keeps when sessions end.
@@ -73,7 +72,7 @@ function springOverview(counts: KeyCounts, samples: readonly SampledSession[]) {
       sampled: samples.length,
       alive: samples.filter(({ session, at }) => isAlive(session, at)).length,
       // With somebody who is signed in by Spring Security.
-      signedIn: contexts.filter((context) => context !== undefined).length,
+      signedIn: samples.filter(({ session }) => session.user !== undefined).length,
     },
     hasSpringSecurity: samples.some(({ session }) => session.attributes.has(SECURITY_CONTEXT)),
     clockAhead: clockAhead(samples, isIndexed),

@@ -12,8 +12,8 @@ import { isOfCluster, redisTime, RequestConnection, scriptsOn } from '@nest-sess
 import { batchesOf, SESSION_REPOSITORY_OPTIONS } from '@nest-session/redis/internal';
 import { type ResolvedSpringSessionOptions, SPRING_SESSION_OPTIONS } from '../spring-session.options.js';
 import { type RenewedKeys, SpringScripts } from '../scripts/spring/spring.scripts.js';
-import type { JsonValue } from '../values/json-values.js';
-import { readSecurityContext, SECURITY_CONTEXT, SPRING_PRINCIPAL_NAME } from '../values/spring-principal.js';
+import type { OwnClasses } from '../values/own-classes.js';
+import { nameInIndex, SECURITY_CONTEXT, SPRING_PRINCIPAL_NAME } from '../values/spring-principal.js';
 import { isAlive, readSpringFields, readSpringSession, type SpringSession } from './spring-session.js';
 import { listedIds, SpringKeys } from '../keys/spring-keys.js';
 
@@ -27,6 +27,9 @@ const ON_SEVERAL_NODES =
 
 const LOADED_AT_ONCE = 500;
 
+type Options = Pick<ResolvedSpringSessionOptions, 'namespace' | 'connection'> &
+  Partial<Pick<ResolvedSpringSessionOptions, 'ownClasses'>>;
+
 /**
  * Reads the sessions that Spring Session keeps in Redis: of either repository, with any of its serializers. A load
  * takes one round trip. A session is alive until `lastAccessedTime` and `maxInactiveInterval` have passed, by the clock
@@ -38,17 +41,19 @@ export class SpringSessionRepository extends IndexedSessionRepository {
   readonly #keys: SpringKeys;
   readonly #scripts = scriptsOn((client) => new SpringScripts(client));
   readonly #isOnCluster: boolean;
+  readonly #own: OwnClasses | undefined;
 
   constructor(
     @Inject(RequestConnection) private readonly connection: RequestConnection,
     @Inject(SPRING_SESSION_OPTIONS)
-    { namespace, connection: address }: Pick<ResolvedSpringSessionOptions, 'namespace' | 'connection'>,
+    { namespace, connection: address, ownClasses }: Options,
     @Inject(SESSION_REPOSITORY_OPTIONS) options: SessionRepositoryOptions = {},
   ) {
     super(options);
     listAsGiven(this);
     this.#keys = new SpringKeys(namespace);
     this.#isOnCluster = isOfCluster(address);
+    this.#own = ownClasses;
   }
 
   protected async load(ids: readonly string[], only?: readonly string[]): Promise<SessionRecord[]> {
@@ -62,7 +67,7 @@ export class SpringSessionRepository extends IndexedSessionRepository {
 
   async #read(id: string): Promise<SpringSession | undefined> {
     const key = this.#keys.session(id);
-    return readSpringSession(await this.connection.run((client) => readSpringFields(client, key), key));
+    return readSpringSession(await this.connection.run((client) => readSpringFields(client, key), key), this.#own);
   }
 
   /** Only the indexed repository of Spring Session keeps an index, that of principals. */
@@ -123,16 +128,17 @@ function readOnly(): Promise<never> {
 }
 
 /** Whether this user is signed in, or somebody whose name only Spring can read. */
-function isOf(principal: string, { attributes }: SpringSession): boolean {
+function isOf(principal: string, session: SpringSession): boolean {
+  const { attributes } = session;
   const isSignedIn = attributes.has(SPRING_PRINCIPAL_NAME) || attributes.has(SECURITY_CONTEXT);
-  return isSignedIn && (principalNameOf(attributes) ?? principal) === principal;
+  return isSignedIn && (principalNameOf(session) ?? principal) === principal;
 }
 
 /** A value that cannot be read is no attribute. */
 function recordOf(id: string, session: SpringSession, only?: readonly string[]): SessionRecord {
-  const { attributes, ...times } = session;
+  const { attributes, user: _, isExpired: __, ...times } = session;
   const all = [...attributes].filter(([name]) => !isOwnAttribute(name));
-  const texts = [...all, [PRINCIPAL_ATTRIBUTE, principalNameOf(attributes)] as const]
+  const texts = [...all, [PRINCIPAL_ATTRIBUTE, principalNameOf(session)] as const]
     .filter(([name, value]) => value !== undefined && (only?.includes(name) ?? true))
     .map(([name, value]) => [name, JSON.stringify(value)] as const);
   // Without a time to live, no load is followed by a renewal.
@@ -140,7 +146,7 @@ function recordOf(id: string, session: SpringSession, only?: readonly string[]):
 }
 
 /** Spring looks into the context of Spring Security, where no attribute names the user. */
-function principalNameOf(attributes: SpringSession['attributes']): JsonValue | undefined {
-  if (attributes.has(SPRING_PRINCIPAL_NAME)) return attributes.get(SPRING_PRINCIPAL_NAME);
-  return readSecurityContext(attributes.get(SECURITY_CONTEXT))?.name;
+function principalNameOf({ attributes, user }: SpringSession): string | undefined {
+  if (!attributes.has(SPRING_PRINCIPAL_NAME)) return user?.name;
+  return nameInIndex(attributes.get(SPRING_PRINCIPAL_NAME)) || undefined;
 }

@@ -25,17 +25,12 @@ import {
 } from '@nest-session/redis/internal';
 import { IndexedSessionRepository, PRINCIPAL_NAME_INDEX_NAME, SessionStateError } from '@nest-session/core';
 import { redisTime, RequestConnection, type ScriptsOn, scriptsOn } from '@nest-session/redis-events/internal';
-import {
-  attributesHere,
-  nameInSpring,
-  readSecurityContext,
-  SECURITY_CONTEXT,
-  SPRING_PRINCIPAL_NAME,
-} from '../values/spring-principal.js';
-import { isAlive, readSpringFields, readSpringSession } from '../read/spring-session.js';
+import { attributesHere, nameInSpring, SECURITY_CONTEXT, SPRING_PRINCIPAL_NAME } from '../values/spring-principal.js';
+import { EXPIRED_FIELD, isAlive, readSpringFields, readSpringSession } from '../read/spring-session.js';
 import { type ResolvedSpringSessionOptions, SPRING_SESSION_OPTIONS } from '../spring-session.options.js';
 import { SharedScripts } from '../scripts/shared/shared.scripts.js';
-import { readStoredValue } from '../values/stored-value.js';
+import type { OwnClasses } from '../values/own-classes.js';
+import { readSecurityContext } from '../values/security-context.js';
 import { listedIds, SharedKeys } from '../keys/spring-keys.js';
 
 type Fields = readonly (readonly [name: string, stored: Buffer])[];
@@ -51,12 +46,13 @@ export function toSharedRecord(
   fields: Fields,
   signedIn: string | null,
   now: number,
+  own?: OwnClasses,
 ): SessionRecord | undefined {
-  const isTime = ([name]: Fields[number]) => !name.startsWith(ATTRIBUTE_FIELD);
+  const isTime = ([name]: Fields[number]) => !name.startsWith(ATTRIBUTE_FIELD) || name === EXPIRED_FIELD;
   const session = readSpringSession(fields.filter(isTime));
   if (!session || session.maxInactiveInterval === 0 || !isAlive(session, now)) return undefined;
   const { creationTime, lastAccessedTime, maxInactiveInterval } = session;
-  const { attributes, springName } = attributesHere(fields);
+  const { attributes, springName } = attributesHere(fields, own);
   return {
     id,
     creationTime,
@@ -77,7 +73,8 @@ function signInOf(attributes: ReadonlyMap<string, string>, beside: string | null
   return at !== undefined && signedIn === attributes.get(PRINCIPAL_ATTRIBUTE) ? Number(at) : undefined;
 }
 
-type Options = Pick<ResolvedSpringSessionOptions, 'serializer'>;
+type Options = Pick<ResolvedSpringSessionOptions, 'serializer'> &
+  Partial<Pick<ResolvedSpringSessionOptions, 'ownClasses'>>;
 
 const LOADED_AT_ONCE = 500;
 const MOST_READS = 5;
@@ -107,7 +104,9 @@ export class SharedSessionRepository extends IndexedSessionRepository {
 
   protected async load(ids: readonly string[]): Promise<SessionRecord[]> {
     const [now, ...read] = await Promise.all([this.readClock(), ...ids.map((id) => this.#read(id))]);
-    return read.flatMap(([id, fields, signedIn]) => toSharedRecord(id, fields, signedIn, now) ?? []);
+    return read.flatMap(
+      ([id, fields, signedIn]) => toSharedRecord(id, fields, signedIn, now, this.redis.ownClasses) ?? [],
+    );
   }
 
   async #read(id: string): Promise<[id: string, fields: [string, Buffer][], signedIn: string | null]> {
@@ -141,7 +140,7 @@ export class SharedSessionRepository extends IndexedSessionRepository {
       if (unread.every((id) => found.get(id))) break;
     }
     // Spring leaves a session under a former name that it has not loaded itself.
-    const records = ids.flatMap((id) => found.get(id) ?? []).filter(({ attributes }) => isOf(value, attributes));
+    const records = ids.flatMap((id) => found.get(id) ?? []).filter((record) => isOf(value, record));
     return [...new Map(records.map((record) => [record.id, record])).values()];
   }
 
@@ -206,8 +205,11 @@ export class SharedSessionRepository extends IndexedSessionRepository {
   }
 }
 
-function isOf(principal: string, attributes: SessionRecord['attributes']): boolean {
-  return new Map(attributes).get(PRINCIPAL_ATTRIBUTE) === JSON.stringify(principal);
+/** Whether this user is signed in, or somebody whose name only Spring can read. */
+function isOf(principal: string, { attributes }: SessionRecord): boolean {
+  const all = new Map(attributes);
+  const name = all.get(PRINCIPAL_ATTRIBUTE);
+  return name === undefined ? all.has(SECURITY_CONTEXT) : name === JSON.stringify(principal);
 }
 
 function touching(id: string): UpdateSession {
@@ -217,8 +219,7 @@ function touching(id: string): UpdateSession {
 /** A name that Spring Security has in its context is left to that: it would stay when somebody else signs in. */
 function inSpring(attributes: AttributeChanges): AttributeChanges {
   const context = attributes.get(SECURITY_CONTEXT);
-  const named =
-    typeof context === 'string' ? readSecurityContext(readStoredValue(Buffer.from(context)))?.name : undefined;
+  const named = typeof context === 'string' ? readSecurityContext(context)?.user?.name : undefined;
   const isNamed = named !== undefined && named === nameIn(attributes.get(PRINCIPAL_ATTRIBUTE));
   return new Map(
     [...attributes].map(([name, text]) => [nameInSpring(name), isNamed && name === PRINCIPAL_ATTRIBUTE ? null : text]),

@@ -327,7 +327,11 @@ export class JavaMeaning {
   #steps = 0;
   #characters = 0;
 
-  constructor(private readonly limits: ReadingLimits) {}
+  /** `keptClass`: the member that gets the class of an object; undefined: none. */
+  constructor(
+    private readonly limits: ReadingLimits,
+    private readonly keptClass?: string,
+  ) {}
 
   /** @throws UnreadableValueError beyond the limits: what is referred to often is as large as often */
   readonly read = (value: JavaValue | undefined): JsonValue | undefined => {
@@ -382,7 +386,8 @@ export class JavaMeaning {
     if (OF_JAVA.test(type.name) || (type.flags & EXTERNALIZABLE) !== 0) return undefined;
     const own = parts.filter((part) => !OF_JAVA.test(part.type.name));
     const fields = own.flatMap((part) => [...part.fields].map(([name, value]) => [name, this.read(value)] as const));
-    return Object.fromEntries(fields.filter((field): field is [string, JsonValue] => field[1] !== undefined));
+    const members = fields.filter((field): field is [string, JsonValue] => field[1] !== undefined);
+    return Object.fromEntries(this.keptClass === undefined ? members : [...members, [this.keptClass, type.name]]);
   }
 
   #text(meaning: JsonValue | undefined): JsonValue | undefined {

@@ -2,18 +2,32 @@ import { markSafe, withoutProto } from '@nest-session/core/internal';
 import { type AttributeSerializer, JsonAttributeSerializer, SerializationProblem } from '@nest-session/core';
 import { type JsonForm, jsonFormOf, readStoredJson, type StoredForm } from './stored-value.js';
 import { type JsonValue, READING_LIMITS } from './json-values.js';
+import { NO_OWN_CLASSES, type OwnClasses } from './own-classes.js';
 
 // Java keeps such a key of a client's JSON. Also where an escape sequence stands for a letter.
 const PERHAPS_PROTO = /__proto__|\\u00/;
 
-/** The text that an object was read from, and what the object was then, as JSON. */
-const TEXTS = new WeakMap<object, { readonly text: string; readonly plain: string }>();
+interface StoredText {
+  /** That an object was read from. */
+  readonly text: string;
+  /** What the object was then, as JSON. */
+  readonly plain: string;
+  /** Classes of the application, for a context of Spring Security. */
+  readonly own: OwnClasses;
+}
+
+const TEXTS = new WeakMap<object, StoredText>();
+
+/** Of an object that `valueOfText()` has read. */
+export function storedTextOf(value: unknown): StoredText | undefined {
+  return TEXTS.get(value as object);
+}
 
 /** An object remembers its text, which says which classes of Java it is of. */
-export function valueOfText(text: string): JsonValue {
+export function valueOfText(text: string, own: OwnClasses = NO_OWN_CLASSES): JsonValue {
   const value = readStoredJson(text, READING_LIMITS);
   if (PERHAPS_PROTO.test(text)) withoutProto(value);
-  if (typeof value === 'object' && value !== null) TEXTS.set(value, { text, plain: JSON.stringify(value) });
+  if (typeof value === 'object' && value !== null) TEXTS.set(value, { text, plain: JSON.stringify(value), own });
   return value;
 }
 
@@ -52,6 +66,8 @@ export class SpringJsonSerializer extends JsonAttributeSerializer {
   readonly #isStated: boolean;
   /** @internal What makes JSON of a value first, where that is not this class. */
   plain: (() => AttributeSerializer) | undefined;
+  /** @internal Those of the module. */
+  own: OwnClasses = NO_OWN_CLASSES;
 
   /**
    * Writes the JSON that the Spring application keeps. `form`: which one that is; by default it is seen in Redis, and
@@ -103,7 +119,7 @@ export class SpringJsonSerializer extends JsonAttributeSerializer {
   /** The value of a text, without the classes of Java. */
   override deserialize(text: string): unknown {
     this.see(text);
-    return valueOfText(text);
+    return valueOfText(text, this.own);
   }
 
   /** Whether an object still is what its text says. */

@@ -1,4 +1,5 @@
-import { type JsonValue, READING_LIMITS, type ReadingLimits, UnreadableValueError } from './json-values.js';
+import { randomUUID } from 'node:crypto';
+import { type JsonValue, membersOf, READING_LIMITS, type ReadingLimits, UnreadableValueError } from './json-values.js';
 import { JavaMeaning } from './java-values.js';
 import { JavaStreamReader } from './java-stream.js';
 
@@ -11,6 +12,7 @@ const BEHIND_NUMBER = /[^\d.eE+-]/g;
 const NUMBER = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/;
 // Jackson reads no longer ones.
 const LONGEST_NUMBER = 1000;
+const OF_JAVA = /^java\./;
 const BIG = /^"java\.math\.Big(?:Decimal|Integer)"$/;
 
 /**
@@ -21,6 +23,32 @@ const BIG = /^"java\.math\.Big(?:Decimal|Integer)"$/;
  */
 export function readStoredJson(text: string, limits: ReadingLimits): JsonValue {
   return unwrapped(JSON.parse(withoutUnsafeNumbers(text)) as JsonValue, limits.depth);
+}
+
+/** The member that has the class of an object where classes are kept. No data can have it. */
+const KEPT_CLASS = `@class ${randomUUID()}`;
+/** And the one that has a text or a number of another class than one of Java. */
+const KEPT_VALUE = `${KEPT_CLASS} value`;
+/** Jackson writes the class of an object first. A key of the same name, which a client may have chosen, comes later. */
+const FIRST_CLASS = /\{\s*"@class"\s*:/g;
+
+function readClassedJson(text: string, limits: ReadingLimits): JsonValue {
+  const marked = text.replaceAll(FIRST_CLASS, `{${JSON.stringify(KEPT_CLASS)}:`);
+  return unwrapped(JSON.parse(withoutUnsafeNumbers(marked)) as JsonValue, limits.depth, true);
+}
+
+/** The class of an object, as Java names it, in a value that `readClassedValue()` has read. */
+export function classOf(value: JsonValue | undefined): string | undefined {
+  const name = membersOf(value)?.[KEPT_CLASS];
+  return typeof name === 'string' ? name : undefined;
+}
+
+export function withoutClasses(value: JsonValue): JsonValue {
+  if (typeof value !== 'object' || value === null) return value;
+  if (Array.isArray(value)) return value.map(withoutClasses);
+  if (Object.hasOwn(value, KEPT_VALUE)) return value[KEPT_VALUE]!;
+  const members = Object.entries(value).filter(([name]) => name !== KEPT_CLASS);
+  return Object.fromEntries(members.map(([name, each]) => [name, withoutClasses(each)]));
 }
 
 /** Step by step: a regular expression for all of a long text would need more stack than there is. */
@@ -70,16 +98,21 @@ function significant(number: string): string {
     .replace(/^0+|0+$/g, '');
 }
 
-function unwrapped(stored: JsonValue, deepest: number, depth = 1): JsonValue {
+function unwrapped(stored: JsonValue, deepest: number, keepsClasses = false, depth = 1): JsonValue {
   if (typeof stored !== 'object' || stored === null) return stored;
   if (depth > deepest) throw new UnreadableValueError('The JSON is too deep');
-  const inner = (value: JsonValue) => unwrapped(value, deepest, depth + 1);
-  if (Array.isArray(stored)) return stored.length === 2 && isClass(stored[0]) ? inner(stored[1]!) : stored.map(inner);
+  const inner = (value: JsonValue) => unwrapped(value, deepest, keepsClasses, depth + 1);
+  if (Array.isArray(stored)) {
+    if (stored.length !== 2 || !isClass(stored[0])) return stored.map(inner);
+    const [name, value] = [stored[0], inner(stored[1]!)];
+    const isKept = keepsClasses && typeof value !== 'object' && !OF_JAVA.test(name);
+    return isKept ? { [KEPT_CLASS]: name, [KEPT_VALUE]: value } : value;
+  }
   const members = Object.entries(stored).filter(([name, value]) => name !== '@class' || !isClass(value));
   return Object.fromEntries(members.map(([name, value]) => [name, inner(value)]));
 }
 
-function isClass(name: JsonValue | undefined): boolean {
+function isClass(name: JsonValue | undefined): name is string {
   return typeof name === 'string' && name.length <= LONGEST_NAME && CLASS.test(name);
 }
 
@@ -116,30 +149,28 @@ function isJavaStream(stored: Buffer): boolean {
 
 /** As data of JSON, whichever serializer has stored it. Undefined if it cannot be read. */
 export function readStoredValue(stored: Buffer, limits: ReadingLimits = READING_LIMITS): JsonValue | undefined {
+  return readAny(stored, readStoredJson, undefined, limits);
+}
+
+/** The same where each object keeps its class, for `classOf()`. */
+export function readClassedValue(stored: Buffer): JsonValue | undefined {
+  return readAny(stored, readClassedJson, KEPT_CLASS, READING_LIMITS);
+}
+
+function readAny(
+  stored: Buffer,
+  readJson: (text: string, limits: ReadingLimits) => JsonValue,
+  keptClass: string | undefined,
+  limits: ReadingLimits,
+): JsonValue | undefined {
   if (stored.length > limits.bytes) return undefined;
   try {
-    if (!isJavaStream(stored)) return readStoredJson(UTF_8.decode(stored), limits);
-    return new JavaMeaning(limits).read(new JavaStreamReader(stored, limits).read());
+    if (!isJavaStream(stored)) return readJson(UTF_8.decode(stored), limits);
+    return new JavaMeaning(limits, keptClass).read(new JavaStreamReader(stored, limits).read());
   } catch (error) {
     if (error instanceof UnreadableValueError || error instanceof SyntaxError) return undefined;
     // Of the decoder.
     if ((error as NodeJS.ErrnoException).code === 'ERR_ENCODING_INVALID_ENCODED_DATA') return undefined;
-    throw error;
-  }
-}
-
-// Jackson writes the class of an object first. A key of the same name, which a client may have chosen, comes later.
-const BEGINS_WITH_SECURITY_CLASS = /^\s*\{\s*"@class"\s*:\s*"org\.springframework\.security\./;
-
-/** What an application stores on behalf of a client is a map or a text, and no object of these classes. */
-export function isOfSpringSecurity(stored: Buffer): boolean {
-  if (!isJavaStream(stored)) return BEGINS_WITH_SECURITY_CLASS.test(stored.toString());
-  try {
-    const value = new JavaStreamReader(stored, READING_LIMITS).read();
-    const line = typeof value === 'object' && value?.kind === 'object' ? value.type.line : undefined;
-    return line?.some(({ name }) => name.startsWith('org.springframework.security.')) ?? false;
-  } catch (error) {
-    if (error instanceof UnreadableValueError) return false;
     throw error;
   }
 }

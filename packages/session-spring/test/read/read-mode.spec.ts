@@ -550,3 +550,22 @@ it('refuses options that mean nothing for the sessions of Spring, and hashed ids
   await expect(hashed).rejects.toThrow(InvalidSessionOptionsError);
   await expect(hashed).rejects.toThrow("Option `sessionIds` of SessionModule must be 'plain'");
 });
+
+it.each([
+  [undefined, 401, {}],
+  [{ 'lab.fixtures.Main$AppUser': 'username' }, 200, { name: 'zoe', authorities: ['ROLE_APP'] }],
+])('signs in a user of the application with ownClasses %j: %d', async (ownClasses, status, user) => {
+  const app = await start('express', ownClasses && { ownClasses });
+  try {
+    const spring = new SpringWriter(client, NAMESPACE);
+    for (const form of ['jdk', 'secmods'] as const) {
+      const id = await spring.create();
+      await client.hset(spring.session(id), `sessionAttr:${SECURITY_CONTEXT}`, recordedContext('ownUser', form));
+      const response = await app.agent().get('/user', withCookie(base64(id)));
+      expect([form, response.status]).toEqual([form, status]);
+      expect(response.json()).toMatchObject(user);
+    }
+  } finally {
+    await app.stop();
+  }
+});

@@ -384,3 +384,29 @@ describe('a key of another type', () => {
     expect([await client.get(key), await client.pttl(shadowOf(snapshot))]).toEqual(['x', 1_800_000]);
   });
 });
+
+describe.each(['jdk', 'typed', 'plain'] as const)(
+  'a session that Spring Security has expired, in the form %s',
+  (form) => {
+    const told = recorded(form === 'jdk' ? 'one-jdk' : `one-json-${form}`, '01-create-one-attribute');
+    const value = (name: string) => stored(RECORDED_VALUES.find((each) => each.name === name)![form]!);
+    const mark = (name: string) =>
+      client.hset(
+        keyOf(told),
+        'sessionAttr:org.springframework.session.security.SpringSessionBackedSessionInformation.EXPIRED',
+        value(name),
+      );
+
+    it('is found no more, and not renewed', async () => {
+      await restoreRecorded(server, client, told);
+      await mark('boolFalse');
+      expect(await sessions.touch(await loaded(told))).toBe('touched');
+      const session = await loaded(told);
+      await mark('boolTrue');
+      const before = await kept();
+      expect(await sessions.findById(told.says.id)).toBeNull();
+      expect(await sessions.touch(session)).toBe('gone');
+      expect(await kept()).toEqual(before);
+    });
+  },
+);

@@ -619,3 +619,59 @@ it('refuses what Spring does not have, at the start and later', async () => {
     await app.stop();
   }
 });
+
+const EXPIRED = 'org.springframework.session.security.SpringSessionBackedSessionInformation.EXPIRED';
+
+it('takes a session that Spring Security has expired for one that has ended, and renews it no more', async () => {
+  const app = await start();
+  try {
+    const id = await spring.create({ [SPRING_PRINCIPAL_NAME]: 'ann', [EXPIRED]: false });
+    const sessions = app.nest.get(IndexedSessionRepository, { strict: false });
+    const session = (await sessions.findById(id))!;
+    expect((await sessions.findByPrincipalName('ann')).map((each) => each.id)).toEqual([id]);
+    await spring.set(id, EXPIRED, true);
+    const before = await client.hgetall(spring.session(id));
+    expect((await app.agent().get('/user', cookieOf(id))).status).toBe(401);
+    expect(await sessions.findById(id)).toBeNull();
+    expect(await sessions.findByPrincipalName('ann')).toEqual([]);
+    session.setAttribute('color', 'red');
+    expect(await session.save()).toBe('gone');
+    expect(await sessions.touch(session)).toBe('gone');
+    expect(await client.hgetall(spring.session(id))).toEqual(before);
+    await sessions.deleteById(id);
+    expect((await app.events.next(SessionDeletedEvent, id)).session.principalName).toBe('ann');
+  } finally {
+    await app.stop();
+  }
+});
+
+const contextOf = (principal: object) => ({
+  '@class': 'org.springframework.security.core.context.SecurityContextImpl',
+  authentication: {
+    '@class': 'org.springframework.security.authentication.UsernamePasswordAuthenticationToken',
+    authenticated: true,
+    authorities: [],
+    principal,
+  },
+});
+const ACCOUNT = { '@class': 'com.example.Account', email: 'mallory@evil.test', name: 'admin', username: 'admin' };
+
+it.each([
+  [undefined, undefined],
+  [{ 'com.example.Account': 'email' }, 'mallory@evil.test'],
+])('signs in nobody by a class of the application, and with ownClasses %j %s', async (ownClasses, name) => {
+  const app = await start({ serializer: new SpringJsonSerializer('security'), ...(ownClasses && { ownClasses }) });
+  try {
+    const id = await spring.create({ SPRING_SECURITY_CONTEXT: contextOf(ACCOUNT) });
+    const user = await app.agent().get('/user', cookieOf(id));
+    expect([user.status, name && user.json()]).toEqual(name ? [200, { name, authorities: [] }] : [401, undefined]);
+    const sessions = app.nest.get(IndexedSessionRepository, { strict: false });
+    expect((await sessions.findById(id))!.principalName).toBe(name);
+    // Spring lists it by the name that it knows.
+    await client.sadd(spring.index('mallory@evil.test'), JSON.stringify(id));
+    expect(await app.nest.get(Sessions, { strict: false }).endAll('mallory@evil.test')).toBe(1);
+    expect(await sessions.findById(id)).toBeNull();
+  } finally {
+    await app.stop();
+  }
+});

@@ -2,11 +2,15 @@
 -- Sessions as the indexed repository of Spring Session keeps them, in JSON. `place` says where: what the keys of Spring
 -- begin with (`prefix`), what ours beside them begin with (`own`), the events stream (`events`), and the `trace`.
 local PRINCIPAL_FIELD = 'sessionAttr:org.springframework.session.FindByIndexNameSessionRepository.PRINCIPAL_NAME_INDEX_NAME'
+local EXPIRED_FIELD = 'sessionAttr:org.springframework.session.security.SpringSessionBackedSessionInformation.EXPIRED'
 
 -- An integer, with its class or without; nil for anything else.
 local function integer_in(json)
   return tonumber(json and (string.match(json, '^%-?%d+$') or string.match(json, '^%["java%.lang%.%a+",(%-?%d+)%]$')) or nil)
 end
+
+-- Whether it is true, with its class or without.
+local function is_true(json) return json == 'true' or json == '["java.lang.Boolean",true]' end
 
 -- A text in JSON; nil for anything else.
 local function text_in(json)
@@ -19,11 +23,12 @@ end
 -- session writes some fields of it again. Raises an error when another serializer has written it.
 local function stored_session(place, id)
   local key = place.prefix .. 'sessions:' .. id
-  local fields = read('HMGET', key, 'creationTime', 'lastAccessedTime', 'maxInactiveInterval', PRINCIPAL_FIELD)
+  local fields = read('HMGET', key, 'creationTime', 'lastAccessedTime', 'maxInactiveInterval', PRINCIPAL_FIELD, EXPIRED_FIELD)
   if not fields or not (fields[1] and fields[2] and fields[3]) then return nil end
   local session = {
     id = id, key = key, shadow = place.prefix .. 'sessions:expires:' .. id, created_at = integer_in(fields[1]),
     accessed = integer_in(fields[2]), interval = integer_in(fields[3]), principal = text_in(fields[4]),
+    is_expired = is_true(fields[5]),
   }
   if not (session.created_at and session.accessed and session.interval) then
     error(redis.error_reply('NOJSON a session is not stored as JSON'))
@@ -38,20 +43,22 @@ end
 -- When a session ends, in epoch ms; nil: never.
 local function end_of(session) return session.interval >= 0 and session.accessed + session.interval * 1000 or nil end
 
--- Whether Spring would load it. An interval of 0 is how Spring marks the end.
+-- Whether a request of Spring would go on with it. An interval of 0 is how Spring marks the end.
 local function is_alive(session, now)
   local ends_at = end_of(session)
-  return session.interval ~= 0 and (not ends_at or ends_at > now)
+  return session.interval ~= 0 and not session.is_expired and (not ends_at or ends_at > now)
 end
 
 -- The live session of an id, or the later one to which our forwarding marks lead, with the rules of the sign-ins on the
 -- way (`seals`); nil when there is none, and then the word of the mark that leads nowhere, if there was one.
-local function live_shared(place, id, now)
+-- `counts_expired`: also one that Spring Security has expired, which is still there.
+local function live_shared(place, id, now, counts_expired)
   local seals = {}
   for _ = 1, 15 do
     local session = stored_session(place, id)
     if session then
       session.seals = seals
+      if counts_expired then session.is_expired = false end
       return is_alive(session, now) and session or nil
     end
     local mark = redis.call('GET', place.own .. 'sessions:forwarded:' .. id)

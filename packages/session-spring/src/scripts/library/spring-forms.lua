@@ -1,6 +1,6 @@
 -- include: digits
 -- What the serializers of Spring write: a number as digits, as `["java.lang.Long",5]`, or as an object of Java whose
--- last bytes are the number; a text as JSON, or as Java does.
+-- last bytes are the number; a text as JSON, or as Java does; true likewise.
 
 -- `most`: beyond it, Lua cannot tell a long from its neighbours.
 local LONG = { class = 'java.lang.Long', size = 8, most = 9007199254740991 }
@@ -42,4 +42,11 @@ end
 local function as_spring_text(text, stored)
   if is_java(stored) then return '\172\237\0\5t' .. struct.pack('>I2', #text) .. text end
   return '"' .. text .. '"'
+end
+
+-- Whether a field is true.
+local function is_spring_true(stored)
+  if not stored or not is_java(stored) then return stored == 'true' or stored == '["java.lang.Boolean",true]' end
+  local beginning = '\172\237\0\5sr\0\17java.lang.Boolean'
+  return string.sub(stored, 1, #beginning) == beginning and string.sub(stored, -1) == '\1'
 end

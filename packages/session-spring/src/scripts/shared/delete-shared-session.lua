@@ -24,7 +24,7 @@ local place = { prefix = ARGV[1], own = ARGV[2], events = KEYS[1], trace = ARGV[
 place.omits_data = ARGV[7] == '1'
 local id, cause, name, index, now = ARGV[4], ARGV[5], ARGV[6], KEYS[2], now_in_ms()
 
-local session, word = live_shared(place, id, now)
+local session, word = live_shared(place, id, now, true)
 if not session then return { 'gone', word } end
 if index and redis.call('SISMEMBER', index, '"' .. session.id .. '"') == 0 then return { 'gone' } end
 -- Spring leaves a session under a former name that it has not loaded itself.

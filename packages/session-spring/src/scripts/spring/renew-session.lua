@@ -18,6 +18,7 @@
 -- include: clock, keys, digits, spring-bucket, spring-forms
 local session, shadow, expirations, prefix, id = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2]
 local TIMES, KINDS = { 'creationTime', 'lastAccessedTime', 'maxInactiveInterval' }, { LONG, LONG, INTEGER }
+local EXPIRED_FIELD = 'sessionAttr:org.springframework.session.security.SpringSessionBackedSessionInformation.EXPIRED'
 
 -- Where the indexed repository has the session; nil for one of the simple repository. `form`: a field of the session.
 local function place_of(form, former_end, ends_at, now)
@@ -51,13 +52,15 @@ local function renew_indexed(place, ends_at, interval)
   redis.call('PEXPIRE', place.bucket, interval + SPRING_GRACE)
 end
 
-local fields, times = read('HMGET', session, unpack(TIMES)), {}
+local fields, times = read('HMGET', session, TIMES[1], TIMES[2], TIMES[3], EXPIRED_FIELD), {}
 for i, name in ipairs(TIMES) do
   -- An incomplete session hash is one that a late request has written again.
   if not fields or not fields[i] or fields[i] == '' then return { 'gone' } end
   times[i] = spring_number(fields[i], KINDS[i])
   if not times[i] then return { 'unreadable', name } end
 end
+
+if is_spring_true(fields[4]) then return { 'gone' } end
 
 local now, form, accessed, interval = now_in_ms(), fields[2], times[2], times[3] * 1000
 if interval == 0 or interval > 0 and accessed + interval <= now then return { 'gone' } end
