@@ -46,16 +46,18 @@ export interface DeadlineEventInit<T>
   extends
     Pick<DeadlineEvent, 'id' | 'name' | 'key' | 'dueAt' | 'at'>,
     Partial<Pick<DeadlineEvent, 'attempt' | 'traceparent'>> {
+  /** The data with which it was scheduled; undefined without any. */
   readonly data: T;
 }
 
 /** A deadline that has come, for `@OnDeadline` methods. Write its kind: `DeadlineEvent<typeof paymentDue>`. */
 export class DeadlineEvent<D extends Deadline<unknown> = Deadline<unknown>> {
   /**
-   * Tells this deadline from all others, also from a later one of the same key. It is the same at every delivery and in
-   * every group: use it where an effect must happen once.
+   * Tells this deadline from all others, also from a later one of the same key. It is the same at every delivery, also
+   * of a replay, and in every group: use it where an effect must happen once.
    */
   readonly id: string;
+  /** The name of its kind. */
   readonly name: string;
   /** Your key, as it was scheduled. */
   readonly key: string;
@@ -70,6 +72,7 @@ export class DeadlineEvent<D extends Deadline<unknown> = Deadline<unknown>> {
   /** The W3C traceparent of the span that scheduled it, if there was one. */
   readonly traceparent: string | undefined;
 
+  /** Use it in tests of your handlers. */
   constructor(init: DeadlineEventInit<DataOf<D>>) {
     this.id = init.id;
     this.name = init.name;

@@ -9,9 +9,11 @@ export type DeadlineBound = 'maxDataSize' | 'maxScheduled';
  */
 export class DeadlineBoundError extends HttpException {
   constructor(
+    /** The bound that would be exceeded. */
     readonly bound: DeadlineBound,
     /** The value of the bound: bytes, or a number of deadlines. */
     readonly limit: number,
+    /** The name of the kind of deadlines. */
     readonly deadlineName: string,
   ) {
     const [status, error] =
@@ -36,9 +38,11 @@ const REASONS: Readonly<Record<DeadlineBound, (limit: number) => string>> = {
  * The message names the deadline and, for a nested value, its path. It never quotes a value.
  */
 export class DeadlineDataError extends Error {
+  /** Always 'DeadlineDataError'. */
   override readonly name = 'DeadlineDataError';
 
   constructor(
+    /** The name of the kind of deadlines. */
     readonly deadlineName: string,
     problem: string,
     options?: { readonly cause?: unknown },

@@ -21,9 +21,11 @@ export interface NewDeadline {
   readonly traceparent?: string | undefined;
 }
 
+/** A deadline that waits. */
 export interface ScheduledDeadline<T> {
   /** The `id` of its event. */
   readonly id: string;
+  /** Your key. */
   readonly key: string;
   /** The data with which it was scheduled; undefined without any. */
   readonly data: T;

@@ -298,6 +298,7 @@ export class MapDeadlineModule implements OnApplicationBootstrap, BeforeApplicat
     return { module: MapDeadlineModule, providers: [{ provide: MAP_DEADLINE_OPTIONS, useValue: options }] };
   }
 
+  /** Begins to fire deadlines. Called by Nest. */
   onApplicationBootstrap(): void {
     this.delivery.start();
   }
