@@ -41,7 +41,7 @@ async function examine(client: Redis): Promise<ExaminedNode> {
 }
 
 /** A right that is missing: the rest is to be seen. */
-function ifDenied<T>(instead: (error: Error) => T): (error: unknown) => T {
+export function ifDenied<T>(instead: (error: Error) => T): (error: unknown) => T {
   return (error) => {
     if (isAnswer(error)) return instead(error as Error);
     throw error;

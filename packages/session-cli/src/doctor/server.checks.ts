@@ -5,7 +5,7 @@ import { type SessionKeys, SessionPartitions, storedSessionIds } from '@nest-ses
 import { counted, shownBytes } from '../command/shown.js';
 import type { OpenStore } from '../command/store-access.js';
 import { type Check, type Diagnosis, error, ofNodes, ofStore, ok, orOk, seePage, warning } from './diagnosis.js';
-import { type ExaminedNode, inTime } from './examined-node.js';
+import { type ExaminedNode, ifDenied, inTime } from './examined-node.js';
 
 export const SERVER: Check = ofNodes(function* ({ address, info, problem, silence }, { redis }) {
   if (silence !== undefined) return yield error(`${address} does not reply: ${silence}`, 'Start it, or see its log.');
@@ -194,9 +194,9 @@ async function savesOf(node: ExaminedNode): Promise<boolean | undefined> {
   return Number(node.info.get('rdb_saves') ?? 0) > 0 || undefined;
 }
 
-/** Undefined where CONFIG is not allowed, or the server does not reply. */
+/** Undefined where CONFIG is not allowed. @throws when the server does not reply: that is a finding */
 async function settingOf({ client }: ExaminedNode, name: string): Promise<string | undefined> {
-  const [, value] = (await inTime(client.config('GET', name)).catch(() => [])) as string[];
+  const [, value] = (await inTime(client.config('GET', name)).catch(ifDenied(() => []))) as string[];
   return value;
 }
 
