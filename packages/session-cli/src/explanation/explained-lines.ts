@@ -1,3 +1,4 @@
+import { stripVTControlCharacters } from 'node:util';
 import type { KnownLine } from './known-line.js';
 import { KNOWN_LINES } from './known-lines.js';
 
@@ -11,8 +12,6 @@ interface Explanation {
 const VARIES = '...';
 /** What a logger writes in front of a message, with the context of the library. */
 const CONTEXT = /\[(?:Session|RedisSession|ExpressSession|SessionTelemetry|SessionAdmin)\] /;
-// eslint-disable-next-line no-control-regex
-const COLOURS = /\u001b\[[\d;]*m/g;
 const SINCE_LAST = / \+\d+ms$/;
 
 /** Finds what is known of the lines in a text, as they stand in a log: with or without what a logger puts around. */
@@ -32,7 +31,7 @@ function knownLine(line: string): KnownLine | undefined {
 
 /** What may be the message of a line: the whole one, what is behind a context, or a text in JSON. */
 function messagesIn(line: string): string[] {
-  const plain = line.replaceAll(COLOURS, '').replace(SINCE_LAST, '').trim();
+  const plain = stripVTControlCharacters(line).replace(SINCE_LAST, '').trim();
   const [, behind] = plain.split(CONTEXT);
   return [plain, ...(behind === undefined ? [] : [behind]), ...textsOfJson(plain)];
 }

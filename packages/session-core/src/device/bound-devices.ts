@@ -72,7 +72,7 @@ export class BoundDevices {
   check(request: IncomingMessage, session: TrackedSession, alias?: string): DeviceCheck | undefined {
     const binding = BoundDevices.bindingOf(session);
     // Otherwise, whoever can spoil the binding in the store could do without the browser.
-    if (!binding && session.isUnreadable(DEVICE_ATTRIBUTE)) return UNREADABLE;
+    if (!binding && session.isUnreadable(DEVICE_ATTRIBUTE)) return this.#missing(request, session, UNREADABLE);
     if (!binding?.key) return undefined;
     const checks = this.#checks.get(request) ?? new Map<string, DeviceCheck>();
     const known = checks.get(binding.id);
@@ -99,9 +99,13 @@ export class BoundDevices {
       return { evidence, reason: undefined };
     }
     const reason = evidence === 'forged' ? evidence : (skippedBy(request, binding) ?? fetchedFrom(request));
+    return this.#missing(request, session, { evidence, reason });
+  }
+
+  #missing(request: IncomingMessage, session: TrackedSession, check: DeviceCheck): DeviceCheck {
     const { id: sessionId, storedPrincipal: principalName } = session;
-    this.securityEvents.report('missing-proof', { request, sessionId, principalName, reason });
-    return { evidence, reason };
+    this.securityEvents.report('missing-proof', { request, sessionId, principalName, reason: check.reason });
+    return check;
   }
 
   /**

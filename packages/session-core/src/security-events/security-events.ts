@@ -21,7 +21,7 @@ import { holderOf } from './network-of.js';
  *   from there: see the option `deviceBound`. So does a thief, and so do a few requests of the user. `reason` says what
  *   is known: what the browser says (`unreachable`, `server_error`, `quota_exceeded`), another site that caused the
  *   request (`cross-site`, `same-site`), a proof of another session (`forged`), no binding where one is needed
- *   (`device-not-bound`), or `missing`;
+ *   (`device-not-bound`), a binding that cannot be read (`unreadable`), or `missing`;
  * - `'refused-proof'`: somebody tried to bind a session, or to prove that it is theirs, in vain. `reason` says why:
  *   `unknown-handle`, `second-key`, `malformed`, `foreign-challenge` or `wrong-key`;
  * - `'reused-token'`: a token came although its successor is in use for a minute or longer: two clients have it, or a

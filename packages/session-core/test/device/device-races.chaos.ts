@@ -200,7 +200,7 @@ async function isIn(browser: DeviceBrowser): Promise<boolean> {
   return (await browser.get('/inside')).status === 200;
 }
 
-const RUNS = Number(process.env['RACES'] ?? 150);
+const RUNS = Number(process.env['RACES'] ?? 60);
 
 it(`of ${RUNS} races of a user, his browsers and a thief, none leaves a second key, a way in or a user outside`, async () => {
   const { store, clock } = world;

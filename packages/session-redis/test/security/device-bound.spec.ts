@@ -88,3 +88,25 @@ describe.each(VARIANTS)('bound sessions in Redis, %s', (_, redis) => {
     expect((await winner!.get('/money')).body).toBe('money');
   });
 });
+
+it('a binding that nobody can read any more opens nothing, and is no end', async () => {
+  const reasons: unknown[] = [];
+  class Hears {
+    @OnSecurityEvent('missing-proof')
+    hear({ reason }: SecurityEvent) {
+      reasons.push(reason);
+    }
+  }
+  const app = await start({ encryption: { keys: [keyOf('2026-10')] } }, [Hears]);
+  const browser = new DeviceBrowser(app.url);
+  await browser.post('/sign-in');
+  await browser.get('/who');
+  const [key = ''] = await store.client.keys('*:sessions:[^e]*');
+  const field = 'sessionAttr:nest-session.visitor.device';
+  const text = (await store.client.hget(key, field))!;
+  await store.client.hset(key, field, `${text.slice(0, -4)}AAAA`);
+  for (const path of ['/inside', '/money']) expect((await browser.send('GET', path)).status).toBe(503);
+  expect(reasons).toContain('unreadable');
+  await store.client.hset(key, field, text);
+  expect((await browser.get('/money')).body).toBe('money');
+});
