@@ -122,9 +122,9 @@ function describeRecipe(recipe: string, tests: () => void = () => undefined, env
     const text = recipeText(recipe);
     const transcripts = codeBlocks(text, 'console').join('');
 
-    it('begins with its whole program, and has no other', () => {
+    it('begins with its whole program, after what is to install, and has no other', () => {
       expect(codeBlocks(text, 'ts')).toHaveLength(1);
-      expect(/^```(\w+)$/m.exec(text)?.[1]).toBe('ts');
+      expect(/^```(?!sh$)(\w+)$/m.exec(text)?.[1]).toBe('ts');
     });
 
     // Not every machine with Node.js has curl.

@@ -360,6 +360,7 @@ class NodeSubscription {
   #awaited: string | undefined;
   #isChecking = false;
   #isCheckDue = false;
+  #isOver = false;
   readonly #listeners = {
     message: (channel: string, message: string) => {
       if (this.resolved.channels.includes(channel)) this.#receive(toKeyspaceNotification(channel, message));
@@ -399,6 +400,7 @@ class NodeSubscription {
 
   stop(): void {
     this.#gone++;
+    this.#isOver = true;
     for (const [event, listener] of Object.entries(this.#listeners)) this.subscriber.off(event, listener);
   }
 
@@ -419,7 +421,8 @@ class NodeSubscription {
     this.#isCheckDue = true;
     if (this.#isChecking) return;
     this.#isChecking = true;
-    while (this.#isCheckDue) {
+    // A check that became due before the end would subscribe again after it.
+    while (this.#isCheckDue && !this.#isOver) {
       this.#isCheckDue = false;
       if (this.subscriber.status === 'ready') await this.#check();
     }

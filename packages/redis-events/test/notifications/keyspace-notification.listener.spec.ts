@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { jest } from '@jest/globals';
 import { Logger } from '@nestjs/common';
 import {
   type KeyspaceGap,
@@ -343,20 +344,25 @@ describe('a subscription', () => {
     await proxy.stop();
   });
 
-  it('leaves nothing when it is closed while it subscribes', async () => {
-    // Makes the connection.
-    await isListening(listener.listen({ keys: 'other', events: 'set', handler }));
-    server.freeze();
-    const left = listener.listen({ keys: ['cart', 'carts:*'], events: 'set', handler });
-    // Now it has asked for the first of them.
-    await nextTurn();
-    await left.close();
-    server.thaw();
-    await isListening(listener.listen({ keys: 'last', events: 'set', handler }));
-    // Redis may notice only now that the connection of the test before has gone.
-    await eventually(async () => expect(await client.pubsub('NUMPAT')).toBe(0));
-    expect(await client.pubsub('CHANNELS')).not.toContain('__keyspace@0__:cart');
-  });
+  it.each(['at once', 'after a heartbeat'])(
+    'leaves nothing when it is closed while it subscribes, %s',
+    async (when) => {
+      const check = jest.spyOn(ListenerSubscription.prototype, 'check');
+      // Makes the connection.
+      await isListening(listener.listen({ keys: 'other', events: 'set', handler }));
+      server.freeze();
+      const left = listener.listen({ keys: ['cart', 'carts:*'], events: 'set', handler });
+      // Now it has asked for the first of them.
+      await nextTurn();
+      if (when !== 'at once') await eventually(() => (check.mock.contexts as unknown[]).includes(left));
+      await left.close();
+      server.thaw();
+      check.mockRestore();
+      await isListening(listener.listen({ keys: 'last', events: 'set', handler }));
+      expect(await client.pubsub('NUMPAT')).toBe(0);
+      expect(await client.pubsub('CHANNELS')).not.toContain('__keyspace@0__:cart');
+    },
+  );
 
   it('leaves nothing when it is closed, however often', async () => {
     const kept = new KeptEntries();
