@@ -121,7 +121,8 @@ export { PartitionKeys, Partitions, patternOf } from './partitions/partitions.js
 export {
   defineScripts,
   loadScripts,
-  type ScriptsByName,
+  loadScript,
+  type RunScript,
   scriptsOn,
   type ScriptsOn,
   type ScriptSources,
