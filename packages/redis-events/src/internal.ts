@@ -57,7 +57,7 @@ export type { RedisNodes } from './connection/redis-nodes.js';
 export { ifStray, isAnswer, isFaultOfServer, isReply, untilSound } from './connection/server-faults.js';
 export { RequestConnection, storeError } from './connection/request.connection.js';
 export { StoreConnections } from './namespace/store-connections.js';
-export { unreachableError, withConnections } from './connection/shown-server.js';
+export { unreachableError } from './connection/shown-server.js';
 export { DeadLetterReader } from './delivery/event-groups.js';
 export {
   type EventDeliveryOptions,

@@ -83,10 +83,13 @@ export class VerificationScripts {
     return this.#find('verify-group', keys, group, ...positions);
   }
 
-  /** The next ones behind a position. `last`: undefined when there are no more. */
-  async letters({ deadLetters }: PartitionKeys, after: string) {
-    const [last, ...words] = await this.#words('verify-letters', [deadLetters], [after, LETTERS_PER_CALL]);
-    return { last: last === '' ? undefined : last, problems: toProblems(words) };
+  /** What is wrong with the dead letters in a stream, a few at a time. */
+  async *letters(deadLetters: string): AsyncIterable<Problem[]> {
+    for (let after = '0-0'; after !== '';) {
+      const [last = '', ...words] = await this.#words('verify-letters', [deadLetters], [after, LETTERS_PER_CALL]);
+      yield toProblems(words);
+      after = last;
+    }
   }
 
   /** Without members, their bytes. */
