@@ -44,7 +44,10 @@ export default function embedScripts() {
   for (const folder of scriptFolders()) {
     write(`${folder}lua-sources.ts`, textsOf('LUA_SOURCES', 'the .lua files', luaSources(folder)));
   }
-  write(`${PAGE}page-files.ts`, textsOf('PAGE_FILES', 'the files of the page', pageFiles()));
+  write(
+    `${PAGE}page-files.ts`,
+    textsOf('PAGE_FILES: Readonly<Record<string, string>>', 'the files of the page', pageFiles()),
+  );
   write(`${LINES}known-lines.ts`, knownLines());
   for (const folder of [EVENTS, ADMIN]) embedVersion(folder);
 }
@@ -64,7 +67,7 @@ function textsOf(constant, origin, texts) {
   const entries = Object.entries(texts).map((entry) => `  ${entry.map((text) => JSON.stringify(text)).join(': ')},\n`);
   return [
     `// Written by .dev/embed-scripts.mjs out of ${origin} beside it: change those.\n`,
-    `export const ${constant}: Readonly<Record<string, string>> = {\n`,
+    `export const ${constant} = {\n`,
     ...entries,
     '};\n',
   ].join('');

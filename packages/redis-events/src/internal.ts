@@ -1,6 +1,6 @@
 // `@nest-session/redis-events/internal`: what the packages of @nest-session share. Not for applications, and outside of
 // semantic versioning: it changes with every version.
-export { CLEANUP_PROVIDERS, CLEANUP_SCHEDULE, CleanupJob, type CleanupSchedule } from './cleanup/cleanup.job.js';
+export { CleanupJob } from './cleanup/cleanup.job.js';
 export {
   type Claim,
   type ClaimReply,
@@ -26,10 +26,9 @@ export {
   shownCount,
 } from './namespace/store-format.js';
 export { VERSION } from './configuration/version.js';
-export { CONNECTION_PROVIDERS, SHARED_CONNECTIONS } from './namespace/store-connections.js';
-export { lossOf, nodeMemory } from './namespace/store-connections.js';
+export { lossOf, nodeMemory, StoreConnections } from './namespace/store-connections.js';
 export { hiddenCommand } from './connection/own-commands.js';
-export { infoOf, serverIn, shownAddress, tooOldProblem } from './connection/shown-server.js';
+export { infoOf, serverIn, shownAddress, tooOldProblem, unreachableError } from './connection/shown-server.js';
 export { ALIVE, LivingInstances } from './namespace/living-instances.js';
 export { isCluster, nodeWith, partitionsByNode, redisTime } from './connection/node-with.js';
 export { OutageLog } from './connection/outage.log.js';
@@ -56,11 +55,14 @@ export {
 export type { RedisNodes } from './connection/redis-nodes.js';
 export { ifStray, isAnswer, isFaultOfServer, isReply, untilSound } from './connection/server-faults.js';
 export { RequestConnection, storeError } from './connection/request.connection.js';
-export { StoreConnections } from './namespace/store-connections.js';
-export { unreachableError, withConnections } from './connection/shown-server.js';
 export { DeadLetterReader } from './delivery/event-groups.js';
 export {
+  DEAD_LETTER_BYTES,
+  DELIVERY_OPTIONS,
+  type DeliveryOptions,
+  EVENT_RULES,
   type EventDeliveryOptions,
+  eventRules,
   IN_URL,
   rangeOfPartitions,
   readCommandTimeout,
@@ -68,18 +70,8 @@ export {
   readPartitions,
   type ResolvedEventOptions,
 } from './configuration/event-rules.js';
-export { DELIVERY_PROVIDERS } from './delivery/delivery.providers.js';
-export {
-  DEAD_LETTER_BYTES,
-  DELIVERY_OPTIONS,
-  type DeliveryOptions,
-  EVENT_RULES,
-  eventRules,
-} from './configuration/event-rules.js';
 export { EventGroups } from './delivery/event-groups.js';
 export { EventProducer, type HandlersFailure } from './delivery/event-producer.js';
-export { EventBroadcaster } from './delivery/event.broadcaster.js';
-export { EventConsumer } from './delivery/event.consumer.js';
 export { GroupLagReader, type GroupState, groupStates, livenessOf, RETRIES_CONSUMER } from './delivery/group-states.js';
 export {
   byPosition,
@@ -95,8 +87,8 @@ export {
   textsIn,
   toStreamEntry,
 } from './scripts/stream/stream-entry.js';
-export { type ServicesOfStore, storeLifecycle, StoreLifecycle } from './lifecycle/store.lifecycle.js';
-export { ContentStartLog, StoreStartLog } from './lifecycle/store.lifecycle.js';
+export { storeLifecycle, storeProviders, storeServices } from './lifecycle/store-module.js';
+export { ContentStartLog, type ServicesOfStore, StoreStartLog } from './lifecycle/store.lifecycle.js';
 export { FailureLog, logger } from './logging/failure.log.js';
 export { type Finding, FindingCounter } from './logging/findings.js';
 export { shownCommand } from './logging/advice.js';
@@ -108,7 +100,6 @@ export {
   type KeyspaceState,
   type KeyspaceSubscription,
 } from './notifications/keyspace-subscription.options.js';
-export { merged } from './partitions/partitions.js';
 export {
   emptyNamespaceProblem,
   namespaceBesideProblem,
@@ -117,11 +108,12 @@ export {
   OF_SESSIONS,
   shownContent,
 } from './partitions/namespace.js';
-export { PartitionKeys, Partitions, patternOf } from './partitions/partitions.js';
+export { merged, PartitionKeys, Partitions, patternOf } from './partitions/partitions.js';
 export {
   defineScripts,
   loadScripts,
-  type ScriptsByName,
+  loadScript,
+  type RunScript,
   scriptsOn,
   type ScriptsOn,
   type ScriptSources,

@@ -46,4 +46,4 @@ export {
   toUpdateReply,
 } from './scripts/session/session.scripts.js';
 export { SESSION_ENTRIES, SessionEventProducer } from './session-events/session-event-producer.js';
-export { STORE_EXPORTS, STORE_PROVIDERS } from './store.providers.js';
+export { sessionStoreProviders, STORE_EXPORTS } from './store.providers.js';

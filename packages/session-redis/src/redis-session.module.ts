@@ -8,13 +8,12 @@ import {
   Optional,
   type Provider,
 } from '@nestjs/common';
-import { ModuleRef, ModulesContainer } from '@nestjs/core';
+import { ModulesContainer } from '@nestjs/core';
 import { IndexedSessionRepository } from '@nest-session/core';
 import {
   ApplicationSerializer,
   assertConfiguredOnce,
   ForeignSessions,
-  givenOptions,
   isSerializer,
   ofSessionModule,
   SESSION_TELEMETRY,
@@ -23,19 +22,9 @@ import {
 import { type ResolvedSessionOptions, SESSION_OPTIONS } from '@nest-session/core/store';
 import {
   BackgroundLimiter,
-  CLEANUP_SCHEDULE,
-  CleanupJob,
-  type CleanupSchedule,
-  CONNECTION_OPTIONS,
   connectionToken,
-  DELIVERY_OPTIONS,
   DuePoller,
-  DueSweeper,
-  EventBroadcaster,
-  EventConsumer,
-  EventProducer,
   KeyspaceNotificationListener,
-  LivingInstances,
   logger,
   PartitionSignals,
   REDIS_CONNECTIONS,
@@ -44,8 +33,8 @@ import {
   type ScriptsOn,
   type ServicesOfStore,
   shownAddress,
-  StoreConnections,
-  StoreLifecycle,
+  storeLifecycle,
+  storeServices,
   StoreStartLog,
   VERSION,
 } from '@nest-session/redis-events/internal';
@@ -82,48 +71,18 @@ import { type RedisRepositoryOptions, RedisSessionRepository } from './repositor
 import { OlderSessionSweeper, SessionEpochs, SessionEpochsListener } from './repository/session-epochs.js';
 import { keepingRules, SessionScripts } from './scripts/session/session.scripts.js';
 import { SessionEventProducer } from './session-events/session-event-producer.js';
-import { STORE_EXPORTS, STORE_PROVIDERS } from './store.providers.js';
+import { sessionStoreProviders, STORE_EXPORTS } from './store.providers.js';
 
-/** In the order in which it begins. */
 function servicesOf({ notifications, expirations }: ResolvedRedisSessionOptions): ServicesOfStore {
-  return {
-    foundation: [StoreConnections, LivingInstances],
-    sources: [
-      TimedSessions,
-      ...(notifications === 'auto' ? [ExpiredSessionListener] : []),
-      PartitionSignals,
-      CleanupJob,
-      ...(expirations.store === 'sorted-set' ? [DuePoller] : []),
-      SessionEpochsListener,
-      OlderSessionSweeper,
-      // After all that can refuse the start.
-      StartLog,
-    ],
+  return storeServices({
+    first: [TimedSessions, ...(notifications === 'auto' ? [ExpiredSessionListener] : [])],
+    then: [...(expirations.store === 'sorted-set' ? [DuePoller] : []), SessionEpochsListener, OlderSessionSweeper],
+    log: StartLog,
     listeners: [KeyspaceNotificationListener],
-    handling: [EventConsumer, EventBroadcaster],
-  };
+  });
 }
 
 const RECOMMENDED_GRACE = 120_000;
-
-@Injectable()
-class RedisSessionLifecycle extends StoreLifecycle {
-  constructor(
-    @Inject(ModuleRef) providers: ModuleRef,
-    @Inject(REDIS_SESSION_OPTIONS) private readonly options: ResolvedRedisSessionOptions,
-    @Inject(REDIS_CONNECTIONS) connections: RedisConnections,
-  ) {
-    super(providers, connections, servicesOf(options), options.commandTimeout);
-  }
-
-  protected override begun(): void {
-    if (this.options.grace >= RECOMMENDED_GRACE) return;
-    logger.warn(
-      'Option `grace` is below 2m: sessions that end during a short outage are reported without their data. ' +
-        'Set a longer one',
-    );
-  }
-}
 
 /** As soon as Redis has told its version and whether it announces sessions. */
 @Injectable()
@@ -139,6 +98,15 @@ class StartLog extends StoreStartLog {
   ) {
     super(connections);
     this.#notifications = options.notifications === 'off' ? 'off' : 'connecting';
+  }
+
+  override start(): void {
+    super.start();
+    if (this.options.grace >= RECOMMENDED_GRACE) return;
+    logger.warn(
+      'Option `grace` is below 2m: sessions that end during a short outage are reported without their data. ' +
+        'Set a longer one',
+    );
   }
 
   protected override async ask(): Promise<void> {
@@ -170,11 +138,15 @@ const OF_SWEEPER = [
   BackgroundLimiter,
 ];
 
-/** They connect and start nothing, but for the last one. */
 const PROVIDERS: Provider[] = [
-  { provide: REDIS_SESSION_OPTIONS, inject: [ModuleRef], useFactory: resolveOptions },
-  { provide: CONNECTION_OPTIONS, useExisting: REDIS_SESSION_OPTIONS },
-  { provide: DELIVERY_OPTIONS, useExisting: REDIS_SESSION_OPTIONS },
+  ...sessionStoreProviders<RedisSessionModuleOptions>({
+    module: 'RedisSessionModule',
+    given: REDIS_SESSION_MODULE_OPTIONS,
+    options: REDIS_SESSION_OPTIONS,
+    resolve: (options) => resolveRedisSessionOptions(options),
+    producer: SessionEventProducer,
+    sweeper: { useExisting: SessionExpirationSweeper },
+  }),
   { provide: SessionPartitions, inject: [REDIS_SESSION_OPTIONS, OF_SESSION_MODULE], useFactory: partitionsOf },
   {
     provide: REQUEST_SESSION_SCRIPTS,
@@ -198,12 +170,6 @@ const PROVIDERS: Provider[] = [
     inject: [REDIS_SESSION_OPTIONS, OF_SESSION_MODULE],
     useFactory: repositoryOptions,
   },
-  {
-    provide: CLEANUP_SCHEDULE,
-    inject: [REDIS_SESSION_OPTIONS],
-    useFactory: ({ cron }: ResolvedRedisSessionOptions): CleanupSchedule => ({ name: SESSION_CLEANUP_JOB, cron }),
-  },
-  ...STORE_PROVIDERS,
   SessionEpochs,
   SessionEpochsListener,
   LimitAcrossPartitions,
@@ -217,23 +183,12 @@ const PROVIDERS: Provider[] = [
     useFactory: (...given: ConstructorParameters<typeof SessionExpirationSweeper>) =>
       new SessionExpirationSweeper(...given),
   },
-  { provide: DueSweeper, useExisting: SessionExpirationSweeper },
   { provide: DuePoller, inject: [PartitionSignals, ...OF_SWEEPER], useFactory: poller },
   OlderSessionSweeper,
   ExpiredSessionListener,
   StartLog,
-  SessionEventProducer,
-  { provide: EventProducer, useExisting: SessionEventProducer },
-  RedisSessionLifecycle,
+  storeLifecycle(servicesOf),
 ];
-
-/** Of the module that holds the options, which is missing where the application imports the bare class. */
-async function resolveOptions(moduleRef: ModuleRef): Promise<ResolvedRedisSessionOptions> {
-  const token = REDIS_SESSION_MODULE_OPTIONS;
-  return resolveRedisSessionOptions(
-    await givenOptions<RedisSessionModuleOptions>(moduleRef, token, 'RedisSessionModule'),
-  );
-}
 
 function partitionsOf(
   { namespace, partitions }: ResolvedRedisSessionOptions,

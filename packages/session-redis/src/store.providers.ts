@@ -2,34 +2,37 @@ import type { Provider } from '@nestjs/common';
 import { IndexedSessionRepository, SessionRepository } from '@nest-session/core';
 import { SESSION_EVENT_GROUPS, SESSION_HEALTH, SESSION_READER } from '@nest-session/core/internal';
 import {
-  CLEANUP_PROVIDERS,
   CONNECTION_OPTIONS,
-  CONNECTION_PROVIDERS,
   type ConnectionOptions,
   CONNECTIONS_TO_SHARE,
   type ConnectionsToShare,
-  createConnections,
-  DELIVERY_PROVIDERS,
   keyEventListener,
   KeyspaceNotificationListener,
-  OutageLog,
-  Partitions,
   REDIS_CONNECTIONS,
   type RedisConnections,
+  storeProviders,
 } from '@nest-session/redis-events/internal';
 import { SHADOW_KEY_LISTENER } from './configuration/redis-session.tokens.js';
-import { SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
+import { SESSION_CLEANUP_JOB, SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
 import { RedisSessionReader, SessionHealth } from './health/session-health.js';
 import { SessionPartitions } from './keys/session-partitions.js';
 import { SessionEventGroups } from './session-events/session-event-groups.js';
 
+type PartsOfModule<Given> = Omit<
+  Parameters<typeof storeProviders<Given>>[0],
+  'usesShared' | 'partitions' | 'cleanupJob'
+>;
+
 /**
  * What every module provides alike that finds its sessions in Redis. The module provides what they inject beside that:
- * its options, its cleanup, its scripts, its repository and its producer of events.
+ * its partitions, its scripts and its repository.
  */
-export const STORE_PROVIDERS: Provider[] = [
-  OutageLog,
-  { provide: REDIS_CONNECTIONS, inject: [CONNECTION_OPTIONS, OutageLog], useFactory: createConnections },
+export function sessionStoreProviders<Given>(parts: PartsOfModule<Given>): Provider[] {
+  const ofSessions = { usesShared: false, partitions: SessionPartitions, cleanupJob: SESSION_CLEANUP_JOB };
+  return [...storeProviders<Given>({ ...parts, ...ofSessions }), ...PROVIDERS];
+}
+
+const PROVIDERS: Provider[] = [
   {
     provide: CONNECTIONS_TO_SHARE,
     inject: [CONNECTION_OPTIONS, REDIS_CONNECTIONS],
@@ -38,14 +41,10 @@ export const STORE_PROVIDERS: Provider[] = [
       { request, writes, background }: RedisConnections,
     ): ConnectionsToShare => ({ address, connections: { request, writes, background } }),
   },
-  ...CONNECTION_PROVIDERS,
-  { provide: Partitions, useExisting: SessionPartitions },
   keyEventListener(SHADOW_KEY_LISTENER, 'subscriber'),
   // On a connection of its own: the application's key events must not delay those of shadow keys.
   keyEventListener(KeyspaceNotificationListener, 'notifications'),
   { provide: SessionRepository, useExisting: IndexedSessionRepository },
-  ...CLEANUP_PROVIDERS,
-  ...DELIVERY_PROVIDERS,
   SessionEventGroups,
   SessionHealth,
   RedisSessionReader,

@@ -9,31 +9,16 @@ import {
   Optional,
   type Provider,
 } from '@nestjs/common';
-import { ModuleRef, ModulesContainer } from '@nestjs/core';
+import { ModulesContainer } from '@nestjs/core';
 import type { Redis } from 'ioredis';
 import { IndexedSessionRepository, InvalidSessionOptionsError } from '@nest-session/core';
-import {
-  ApplicationSerializer,
-  assertConfiguredOnce,
-  explainInjection,
-  givenOptions,
-} from '@nest-session/core/internal';
+import { ApplicationSerializer, assertConfiguredOnce, explainInjection } from '@nest-session/core/internal';
 import { type ResolvedSessionOptions, SESSION_OPTIONS, type SessionRepositoryOptions } from '@nest-session/core/store';
 import {
   BackgroundLimiter,
-  CLEANUP_SCHEDULE,
-  CleanupJob,
-  type CleanupSchedule,
-  CONNECTION_OPTIONS,
   connectionToken,
-  DELIVERY_OPTIONS,
   DuePoller,
-  DueSweeper,
-  EventBroadcaster,
-  EventConsumer,
-  EventProducer,
   KeyspaceNotificationListener,
-  LivingInstances,
   logger,
   PartitionSignals,
   REDIS_CONNECTIONS,
@@ -43,7 +28,8 @@ import {
   type ServicesOfStore,
   shownAddress,
   StoreConnections,
-  StoreLifecycle,
+  storeLifecycle,
+  storeServices,
   StoreStartLog,
   VERSION,
 } from '@nest-session/redis-events/internal';
@@ -53,7 +39,6 @@ import {
   keepingRules,
   ofSessionModule,
   REQUEST_SESSION_SCRIPTS,
-  SESSION_CLEANUP_JOB,
   SESSION_REPOSITORY_OPTIONS,
   SessionExpirationSweeper,
   SessionPartitions,
@@ -61,8 +46,8 @@ import {
   SHADOW_KEY_LISTENER,
   shownDetails,
   shownFacts,
+  sessionStoreProviders,
   STORE_EXPORTS,
-  STORE_PROVIDERS,
   tracedPoller,
 } from '@nest-session/redis/internal';
 import { SharedKeys, type SpringMode } from './keys/spring-keys.js';
@@ -117,47 +102,27 @@ class SpringStartLog extends StoreStartLog {
   }
 }
 
-/** What runs in the background, in the order in which it begins. */
+/** What runs in the background. Spring itself notices the ends of sessions that are only read. */
 const SERVICES: Readonly<Record<SpringMode, ServicesOfStore>> = {
-  // Spring itself notices the ends of its sessions.
   read: {
     foundation: [StoreConnections],
     sources: [SpringStartLog],
     listeners: [KeyspaceNotificationListener],
     handling: [],
   },
-  shared: {
-    foundation: [StoreConnections, SpringApplicationCheck, LivingInstances],
-    // After all that can refuse the start: the log.
-    sources: [SharedSessionListener, PartitionSignals, CleanupJob, DuePoller, SpringStartLog],
+  shared: storeServices({
+    checks: [SpringApplicationCheck],
+    first: [SharedSessionListener],
+    then: [DuePoller],
+    log: SpringStartLog,
     listeners: [KeyspaceNotificationListener],
-    handling: [EventConsumer, EventBroadcaster],
-  },
+  }),
 };
-
-@Injectable()
-class SpringSessionLifecycle extends StoreLifecycle {
-  constructor(
-    @Inject(ModuleRef) providers: ModuleRef,
-    @Inject(REDIS_CONNECTIONS) connections: RedisConnections,
-    @Inject(SPRING_SESSION_OPTIONS) { mode, commandTimeout }: ResolvedSpringSessionOptions,
-  ) {
-    super(providers, connections, SERVICES[mode], commandTimeout);
-  }
-}
 
 const OF_SESSION_MODULE = { token: SESSION_OPTIONS, optional: true };
 const BACKGROUND = connectionToken('background');
 
 const VALUES: Provider[] = [
-  {
-    provide: SPRING_SESSION_OPTIONS,
-    inject: [ModuleRef],
-    useFactory: async (modules: ModuleRef) =>
-      resolveSpringSessionOptions(await givenOptions(modules, MODULE_OPTIONS_TOKEN, MODULE)),
-  },
-  { provide: CONNECTION_OPTIONS, useExisting: SPRING_SESSION_OPTIONS },
-  { provide: DELIVERY_OPTIONS, useExisting: SPRING_SESSION_OPTIONS },
   {
     provide: SessionPartitions,
     inject: [SPRING_SESSION_OPTIONS, OF_SESSION_MODULE],
@@ -192,17 +157,19 @@ const VALUES: Provider[] = [
     inject: [SPRING_SESSION_OPTIONS, OF_SESSION_MODULE],
     useFactory: repositoryOptions,
   },
-  {
-    provide: CLEANUP_SCHEDULE,
-    inject: [SPRING_SESSION_OPTIONS],
-    useFactory: ({ cron }: ResolvedSpringSessionOptions): CleanupSchedule => ({ name: SESSION_CLEANUP_JOB, cron }),
-  },
 ];
 
-/** In each mode. They connect and start nothing: SpringSessionLifecycle starts those of its mode. */
+/** In each mode. They connect and start nothing: the lifecycle starts those of its mode. */
 const PROVIDERS: Provider[] = [
+  ...sessionStoreProviders<SpringSessionModuleOptions>({
+    module: MODULE,
+    given: MODULE_OPTIONS_TOKEN,
+    options: SPRING_SESSION_OPTIONS,
+    resolve: resolveSpringSessionOptions,
+    producer: SharedEventProducer,
+    sweeper: { useExisting: SharedSessionSweeper },
+  }),
   ...VALUES,
-  ...STORE_PROVIDERS,
   SpringSessionRepository,
   {
     provide: SharedKeys,
@@ -226,7 +193,6 @@ const PROVIDERS: Provider[] = [
     },
   },
   SharedSessionSweeper,
-  { provide: DueSweeper, useExisting: SharedSessionSweeper },
   {
     provide: DuePoller,
     inject: [SharedSessionSweeper, SessionPartitions, PartitionSignals],
@@ -257,10 +223,8 @@ const PROVIDERS: Provider[] = [
   },
   SharedSessionListener,
   SpringApplicationCheck,
-  SharedEventProducer,
-  { provide: EventProducer, useExisting: SharedEventProducer },
   SpringStartLog,
-  SpringSessionLifecycle,
+  storeLifecycle<ResolvedSpringSessionOptions>(({ mode }) => SERVICES[mode]),
 ];
 
 function repositoryOptions(

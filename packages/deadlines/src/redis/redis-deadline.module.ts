@@ -7,44 +7,31 @@ import {
   Module,
   type Provider,
 } from '@nestjs/common';
-import { ModuleRef, ModulesContainer } from '@nestjs/core';
+import { ModulesContainer } from '@nestjs/core';
 import type { Redis } from 'ioredis';
 import {
   BackgroundLimiter,
-  CLEANUP_PROVIDERS,
-  CLEANUP_SCHEDULE,
-  CleanupJob,
-  type CleanupSchedule,
-  CONNECTION_OPTIONS,
-  CONNECTION_PROVIDERS,
-  CONNECTIONS_TO_SHARE,
-  type ConnectionsToShare,
   connectionToken,
   ContentStartLog,
   DELIVERY_OPTIONS,
-  DELIVERY_PROVIDERS,
   type DeliveryOptions,
   type DueList,
   DuePoller,
   DueSweeper,
   EVENT_RULES,
-  EventBroadcaster,
-  EventConsumer,
   EventGroups,
   EventProducer,
   type eventRules,
   fieldOf,
   type HandlersFailure,
-  LivingInstances,
   logger,
   nameOf,
-  Partitions,
   PartitionSignals,
   type ScriptsOn,
   scriptsOn,
-  SHARED_CONNECTIONS,
-  StoreConnections,
   storeLifecycle,
+  storeProviders,
+  storeServices,
   type StreamEntry,
   type SweepCounter,
   type SweepOptions,
@@ -53,7 +40,6 @@ import {
   assertConfiguredOnce,
   DEADLINE_READER,
   EventHandlingError,
-  givenOptions,
   MEASURED_DEADLINES,
   readData,
 } from '@nest-session/core/internal';
@@ -182,17 +168,18 @@ class DeadlineEventProducer extends EventProducer<DeadlineEvent> {
 @Injectable()
 class RedisDeadlineEvents extends EventGroups<DeadlineEvent> implements DeadlineEvents {}
 
-/** The name of the cleanup job in `SchedulerRegistry`. */
-const DEADLINE_CLEANUP_JOB = 'deadline-cleanup';
-
 const PROVIDERS: Provider[] = [
-  {
-    provide: REDIS_DEADLINE_OPTIONS,
-    inject: [ModuleRef, { token: CONNECTIONS_TO_SHARE, optional: true }],
-    useFactory: async (modules: ModuleRef, shared?: ConnectionsToShare) =>
-      resolveRedisDeadlineOptions(await givenOptions(modules, REDIS_DEADLINE_MODULE_OPTIONS, MODULE), shared?.address),
-  },
-  { provide: CONNECTION_OPTIONS, useExisting: REDIS_DEADLINE_OPTIONS },
+  ...storeProviders<RedisDeadlineModuleOptions>({
+    module: MODULE,
+    given: REDIS_DEADLINE_MODULE_OPTIONS,
+    options: REDIS_DEADLINE_OPTIONS,
+    resolve: resolveRedisDeadlineOptions,
+    usesShared: true,
+    partitions: DeadlinePartitions,
+    producer: DeadlineEventProducer,
+    sweeper: { useExisting: DeadlineSweeper },
+    cleanupJob: 'deadline-cleanup',
+  }),
   {
     provide: DELIVERY_OPTIONS,
     inject: [REDIS_DEADLINE_OPTIONS],
@@ -202,15 +189,12 @@ const PROVIDERS: Provider[] = [
       events: { ...options.events, maxLength: Number.MAX_SAFE_INTEGER },
     }),
   },
-  ...SHARED_CONNECTIONS,
-  ...CONNECTION_PROVIDERS,
   {
     provide: DeadlinePartitions,
     inject: [REDIS_DEADLINE_OPTIONS],
     useFactory: ({ namespace, partitions }: ResolvedRedisDeadlineOptions) =>
       new DeadlinePartitions(namespace, partitions),
   },
-  { provide: Partitions, useExisting: DeadlinePartitions },
   { provide: REQUEST_DEADLINE_SCRIPTS, useFactory: () => scriptsOn((client) => new DeadlineScripts(client)) },
   {
     provide: BACKGROUND_DEADLINE_SCRIPTS,
@@ -222,18 +206,8 @@ const PROVIDERS: Provider[] = [
     inject: [REDIS_DEADLINE_OPTIONS],
     useFactory: ({ encryption }: ResolvedRedisDeadlineOptions) => encryption,
   },
-  {
-    provide: CLEANUP_SCHEDULE,
-    inject: [REDIS_DEADLINE_OPTIONS],
-    useFactory: ({ cron }: ResolvedRedisDeadlineOptions): CleanupSchedule => ({ name: DEADLINE_CLEANUP_JOB, cron }),
-  },
   DeadlineSweeper,
-  { provide: DueSweeper, useExisting: DeadlineSweeper },
   { provide: DuePoller, inject: [DeadlineSweeper, DeadlinePartitions, PartitionSignals], useFactory: tracedPoller },
-  DeadlineEventProducer,
-  { provide: EventProducer, useExisting: DeadlineEventProducer },
-  ...CLEANUP_PROVIDERS,
-  ...DELIVERY_PROVIDERS,
   RedisDeadlineStore,
   { provide: DeadlineStore, useExisting: RedisDeadlineStore },
   RedisDeadlineEvents,
@@ -242,13 +216,7 @@ const PROVIDERS: Provider[] = [
   { provide: DEADLINE_READER, useExisting: RedisDeadlineReader },
   { provide: MEASURED_DEADLINES, useExisting: RedisDeadlineStore },
   ContentStartLog,
-  storeLifecycle({
-    foundation: [StoreConnections, LivingInstances],
-    // After all that can refuse the start: the log.
-    sources: [PartitionSignals, CleanupJob, DuePoller, ContentStartLog],
-    listeners: [],
-    handling: [EventConsumer, EventBroadcaster],
-  }),
+  storeLifecycle(() => storeServices({ then: [DuePoller], log: ContentStartLog })),
 ];
 
 /**

@@ -1,5 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
-import { Inject, Injectable, Optional, type Provider } from '@nestjs/common';
+import { Inject, Injectable, Optional } from '@nestjs/common';
 import { SchedulerRegistry } from '@nestjs/schedule';
 import { CronJob, CronTime } from 'cron';
 import type { Redis } from 'ioredis';
@@ -301,5 +301,3 @@ function hasNextTime(): boolean {
     return false;
   }
 }
-
-export const CLEANUP_PROVIDERS: Provider[] = [CleanupTurns, Cleanup, CleanupJob];

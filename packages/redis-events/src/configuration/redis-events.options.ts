@@ -37,6 +37,7 @@ export const REDIS_EVENTS_OPTIONS = Symbol('REDIS_EVENTS_OPTIONS');
 // Milliseconds. For so long an instance may be without a connection before it misses what all groups have handled.
 const GRACE = 300_000;
 const RETENTION = 7 * 86_400_000;
+const EVERY_MINUTE = '0 * * * * *';
 
 /** @throws InvalidSessionOptionsError that names all problems at once */
 export function resolveRedisEventsOptions(options: RedisEventsModuleOptions = {}, shared?: RedisAddress) {
@@ -47,6 +48,7 @@ export function resolveRedisEventsOptions(options: RedisEventsModuleOptions = {}
     namespace: reader.text('namespace', 'nest:events', namespaceProblem),
     partitions: readPartitions(reader, isOfCluster(address.connection)),
     grace: GRACE,
+    cron: EVERY_MINUTE,
     commandTimeout: readCommandTimeout(reader),
     replicas: 0,
     events: readEvents(reader.section('events'), GRACE, { shownGrace: '5m', usual: RETENTION }),

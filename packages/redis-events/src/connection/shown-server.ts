@@ -4,15 +4,6 @@ import { isCluster } from './node-with.js';
 import { type ClusterAddress, isOfCluster, type RedisAddress, type ServerAddress } from './redis-address.options.js';
 import { SessionStoreError } from '@nest-session/core';
 import { adviceFor } from '../logging/advice.js';
-import { OutageLog } from './outage.log.js';
-import { isAnswer } from './server-faults.js';
-import { storeError } from './request.connection.js';
-import {
-  closeConnections,
-  type ConnectionOptions,
-  createConnections,
-  type RedisConnections,
-} from './redis-connections.js';
 
 /** Which server a connection leads to, for a log line. Undefined when it does not say so, or may not. */
 export async function shownServer(client: Redis | Cluster): Promise<string | undefined> {
@@ -95,26 +86,6 @@ export function infoOf(reply: string): ReadonlyMap<string, string> {
 
 // A server without TLS waits for the rest of what it takes for a command.
 const SILENCE = /no reply within|ETIMEDOUT/;
-
-/** For what runs beside the applications. @throws SessionStoreError when Redis cannot be reached, or refuses */
-export async function withConnections<T>(
-  options: ConnectionOptions,
-  work: (connections: RedisConnections) => Promise<T>,
-): Promise<T> {
-  const outage = new OutageLog();
-  const connections = createConnections(options, outage);
-  try {
-    // ioredis itself rejects with `Connection is closed.`
-    await connections.background.connect().catch((error: unknown) => {
-      throw unreachableError(options.connection, outage.reason ?? error);
-    });
-    return await work(connections).catch((error: unknown) => {
-      throw isAnswer(error) ? storeError(error) : error;
-    });
-  } finally {
-    await closeConnections(connections);
-  }
-}
 
 export function unreachableError(address: RedisAddress, cause: unknown): SessionStoreError {
   const reason = shownError(cause);

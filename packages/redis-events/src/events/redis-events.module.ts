@@ -8,11 +8,10 @@ import {
   Optional,
   type Provider,
 } from '@nestjs/common';
-import { DiscoveryModule, DiscoveryService, MetadataScanner, ModuleRef, ModulesContainer } from '@nestjs/core';
+import { DiscoveryModule, DiscoveryService, MetadataScanner, ModulesContainer } from '@nestjs/core';
 import {
   assertConfiguredOnce,
   EventHandlingError,
-  givenOptions,
   type HandledKind,
   NamedEventDispatcher,
   readData,
@@ -20,8 +19,7 @@ import {
   type SessionTelemetry,
   startLast,
 } from '@nest-session/core/internal';
-import { CLEANUP_PROVIDERS, CLEANUP_SCHEDULE, CleanupJob, type CleanupSchedule } from '../cleanup/cleanup.job.js';
-import { DueSweeper } from '../cleanup/due.sweeper.js';
+import type { DueSweeper } from '../cleanup/due.sweeper.js';
 import {
   REDIS_EVENTS_MODULE_OPTIONS,
   REDIS_EVENTS_OPTIONS,
@@ -30,16 +28,9 @@ import {
   type ResolvedRedisEventsOptions,
   resolveRedisEventsOptions,
 } from '../configuration/redis-events.options.js';
-import { PartitionSignals } from '../connection/partition-signals.js';
-import { CONNECTION_OPTIONS, CONNECTIONS_TO_SHARE, type ConnectionsToShare } from '../connection/redis-connections.js';
-import { DELIVERY_OPTIONS } from '../configuration/event-rules.js';
-import { DELIVERY_PROVIDERS } from '../delivery/delivery.providers.js';
 import { EventProducer, type HandlersFailure } from '../delivery/event-producer.js';
-import { EventBroadcaster } from '../delivery/event.broadcaster.js';
-import { EventConsumer } from '../delivery/event.consumer.js';
-import { ContentStartLog, storeLifecycle } from '../lifecycle/store.lifecycle.js';
-import { CONNECTION_PROVIDERS, SHARED_CONNECTIONS, StoreConnections } from '../namespace/store-connections.js';
-import { LivingInstances } from '../namespace/living-instances.js';
+import { storeLifecycle, storeProviders, storeServices } from '../lifecycle/store-module.js';
+import { ContentStartLog } from '../lifecycle/store.lifecycle.js';
 import { keyEventListener, KeyspaceNotificationListener } from '../notifications/keyspace-notification.listener.js';
 import type { NamespaceOwner } from '../partitions/namespace.js';
 import { PartitionKeys, Partitions } from '../partitions/partitions.js';
@@ -126,48 +117,32 @@ class RedisEventProducer extends EventProducer<RedisEvent> {
 
 const OF_EVENTS: NamespaceOwner = { holds: 'events', module: 'RedisEventsModule' };
 
-const CLEANUP: CleanupSchedule = { name: 'redis-event-cleanup', cron: '0 * * * * *' };
-
 /** Nothing becomes due: events are recorded by calls. */
 const NOTHING_DUE: DueSweeper = { what: 'events', sweep: () => Promise.resolve() };
 
-const REDIS_EVENTS_PROVIDERS: Provider[] = [
-  {
-    provide: REDIS_EVENTS_OPTIONS,
-    inject: [ModuleRef, { token: CONNECTIONS_TO_SHARE, optional: true }],
-    useFactory: async (moduleRef: ModuleRef, shared?: ConnectionsToShare): Promise<ResolvedRedisEventsOptions> =>
-      resolveRedisEventsOptions(
-        await givenOptions<RedisEventsModuleOptions>(moduleRef, REDIS_EVENTS_MODULE_OPTIONS, 'RedisEventsModule'),
-        shared?.address,
-      ),
-  },
-  { provide: CONNECTION_OPTIONS, useExisting: REDIS_EVENTS_OPTIONS },
-  { provide: DELIVERY_OPTIONS, useExisting: REDIS_EVENTS_OPTIONS },
-  ...SHARED_CONNECTIONS,
-  ...CONNECTION_PROVIDERS,
-  keyEventListener(KeyspaceNotificationListener, 'notifications'),
+const PROVIDERS: Provider[] = [
+  ...storeProviders<RedisEventsModuleOptions>({
+    module: 'RedisEventsModule',
+    given: REDIS_EVENTS_MODULE_OPTIONS,
+    options: REDIS_EVENTS_OPTIONS,
+    resolve: resolveRedisEventsOptions,
+    usesShared: true,
+    partitions: undefined,
+    producer: RedisEventProducer,
+    sweeper: { useValue: NOTHING_DUE },
+    cleanupJob: 'redis-event-cleanup',
+  }),
   {
     provide: Partitions,
     inject: [REDIS_EVENTS_OPTIONS],
     useFactory: ({ namespace, partitions }: ResolvedRedisEventsOptions) =>
       new Partitions(namespace, partitions, PartitionKeys, OF_EVENTS),
   },
-  { provide: CLEANUP_SCHEDULE, useValue: CLEANUP },
-  { provide: DueSweeper, useValue: NOTHING_DUE },
-  RedisEventProducer,
-  { provide: EventProducer, useExisting: RedisEventProducer },
-  ...CLEANUP_PROVIDERS,
-  ...DELIVERY_PROVIDERS,
+  keyEventListener(KeyspaceNotificationListener, 'notifications'),
   ContentStartLog,
   RedisEvents,
   RedisEventGroups,
-  storeLifecycle({
-    foundation: [StoreConnections, LivingInstances],
-    // After all that can refuse the start: the log.
-    sources: [PartitionSignals, CleanupJob, ContentStartLog],
-    listeners: [KeyspaceNotificationListener],
-    handling: [EventConsumer, EventBroadcaster],
-  }),
+  storeLifecycle(() => storeServices({ log: ContentStartLog, listeners: [KeyspaceNotificationListener] })),
 ];
 
 /**
@@ -178,7 +153,7 @@ const REDIS_EVENTS_PROVIDERS: Provider[] = [
 @Global()
 @Module({
   imports: [RedisEventHandlerModule],
-  providers: REDIS_EVENTS_PROVIDERS,
+  providers: PROVIDERS,
   exports: [RedisEvents, RedisEventGroups, KeyspaceNotificationListener],
 })
 export class RedisEventsModule {

@@ -1,13 +1,12 @@
 import {
   type BeforeApplicationShutdown,
-  type FactoryProvider,
   Inject,
   Injectable,
   type OnApplicationBootstrap,
   type OnApplicationShutdown,
   type Type,
 } from '@nestjs/common';
-import { ModuleRef } from '@nestjs/core';
+import type { ModuleRef } from '@nestjs/core';
 import { type BackgroundService, settledWithin } from '../timing/background-service.js';
 import { closeConnection } from '../connection/close-connection.js';
 import {
@@ -25,7 +24,7 @@ import { logger } from '../logging/failure.log.js';
 import { shownContent } from '../partitions/namespace.js';
 import { Partitions } from '../partitions/partitions.js';
 
-type Service = Type<BackgroundService>;
+export type Service = Type<BackgroundService>;
 
 /** The classes of providers that run in the background, in the order in which they begin. */
 export interface ServicesOfStore {
@@ -66,7 +65,6 @@ export class StoreLifecycle implements OnApplicationBootstrap, BeforeApplication
       void closeConnections(this.connections);
       throw error;
     }
-    this.begun();
     const started = this.#all(handling).map(async (service) => service.start());
     await settledWithin(this.patience, Promise.all(started));
   }
@@ -87,8 +85,6 @@ export class StoreLifecycle implements OnApplicationBootstrap, BeforeApplication
     void closeConnections(this.connections);
   }
 
-  protected begun(): void {}
-
   #all(services: readonly Service[]): BackgroundService[] {
     return services.map((service) => this.providers.get<BackgroundService>(service));
   }
@@ -101,15 +97,6 @@ export class StoreLifecycle implements OnApplicationBootstrap, BeforeApplication
   async #finish(work: Promise<unknown>): Promise<void> {
     if (!(await settledWithin(PATIENCE, work))) void closeConnection(this.connections.background);
   }
-}
-
-export function storeLifecycle(services: ServicesOfStore): FactoryProvider<StoreLifecycle> {
-  return {
-    provide: StoreLifecycle,
-    inject: [ModuleRef, REDIS_CONNECTIONS, CONNECTION_OPTIONS],
-    useFactory: (providers: ModuleRef, connections: RedisConnections, { commandTimeout }: ConnectionOptions) =>
-      new StoreLifecycle(providers, connections, services, commandTimeout),
-  };
 }
 
 // Milliseconds that the line waits for what it says. The application does not wait for the line.

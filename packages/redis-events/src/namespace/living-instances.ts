@@ -82,9 +82,11 @@ export class LivingInstances implements BackgroundService {
     const { instances } = this.partitions;
     return this.connection.run(
       (client) =>
-        namespaceScripts(client).signInstance(1, instances, name, ALIVE, kept) as Promise<
-          [isNew: number, ...living: string[]]
-        >,
+        namespaceScripts(client)<[isNew: number, ...living: string[]]>(
+          'sign-instance',
+          [instances],
+          [name, ALIVE, kept],
+        ),
       instances,
     );
   }

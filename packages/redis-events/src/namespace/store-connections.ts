@@ -1,4 +1,4 @@
-import { Inject, Injectable, type Provider } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import { SessionStoreError } from '@nest-session/core';
 import { shownError, shownText } from '@nest-session/core/internal';
 import { PollingLoop } from '@nest-session/core/store';
@@ -15,10 +15,6 @@ import { OutageLog } from '../connection/outage.log.js';
 import {
   CONNECTION_OPTIONS,
   type ConnectionOptions,
-  CONNECTIONS_TO_SHARE,
-  type ConnectionsToShare,
-  connectionToken,
-  createConnections,
   isShared,
   REDIS_CONNECTIONS,
   type RedisConnections,
@@ -26,7 +22,6 @@ import {
 import { isAnswer, untilSound } from '../connection/server-faults.js';
 import { RequestConnection } from '../connection/request.connection.js';
 import { isCluster, nodeWith } from '../connection/node-with.js';
-import { PartitionSignals } from '../connection/partition-signals.js';
 import { infoOf } from '../connection/shown-server.js';
 
 // Milliseconds that a start waits for a Redis that it requires: longer than the `connectTimeout` of ioredis.
@@ -216,32 +211,6 @@ export class ConnectionUpkeep implements BackgroundService {
     for (const client of all) if (client?.status === 'ready') yield client;
   }
 }
-
-const INJECTED = ['request', 'writes', 'background', 'subscriber', 'notifications', 'signals'] as const;
-
-export const CONNECTION_PROVIDERS: Provider[] = [
-  ...INJECTED.map((name) => ({
-    provide: connectionToken(name),
-    inject: [REDIS_CONNECTIONS],
-    useFactory: (connections: RedisConnections) => connections[name],
-  })),
-  RequestConnection,
-  StoreConnections,
-  PartitionSignals,
-];
-
-export const SHARED_CONNECTIONS: Provider[] = [
-  OutageLog,
-  {
-    provide: REDIS_CONNECTIONS,
-    inject: [CONNECTION_OPTIONS, OutageLog, { token: CONNECTIONS_TO_SHARE, optional: true }],
-    useFactory: (
-      options: ConnectionOptions & { readonly isShared: boolean },
-      log: OutageLog,
-      shared?: ConnectionsToShare,
-    ) => createConnections(options, log, options.isShared ? shared?.connections : undefined),
-  },
-];
 
 /** No event comes of an eviction: nothing is left to record it. */
 export class EvictionCheck {

@@ -155,7 +155,7 @@ async function raiseFormat(
 ): Promise<void> {
   const toRecord = Object.entries(raised(format, own));
   if (toRecord.every(([, number], i) => `${number}` === format[i])) return;
-  await connection.run((client) => namespaceScripts(client).raiseFormat(1, meta, ...toRecord.flat()), meta);
+  await connection.run((client) => namespaceScripts(client)('raise-format', [meta], toRecord.flat()), meta);
 }
 
 /**

@@ -3,12 +3,12 @@ import type { Command, Redis } from 'ioredis';
 import { type CommandArgument, encodedCommand, HIDDEN, hiddenCommand } from '../connection/own-commands.js';
 import { isReply } from '../connection/server-faults.js';
 
-type ArgumentOrList = CommandArgument | readonly CommandArgument[];
-
-/** Runs a script. A list that is at hand need not be copied. */
-type RunScript = (numberOfKeys: number, ...keysAndArguments: ArgumentOrList[]) => Promise<unknown>;
-
-export type ScriptsByName<Name extends string> = Readonly<Record<Name, RunScript>>;
+/** Runs a script by the name of its file. */
+export type RunScript<Name extends string> = <Reply>(
+  name: Name,
+  keys: readonly string[],
+  args?: readonly CommandArgument[],
+) => Promise<Reply>;
 
 export type ScriptsOn<Scripts> = (client: Redis) => Scripts;
 
@@ -23,28 +23,32 @@ export function scriptsOn<Scripts>(make: ScriptsOn<Scripts>): ScriptsOn<Scripts>
   };
 }
 
-export function loadScripts<Name extends string>(
-  sources: ScriptSources,
-  family: string,
-  files: Readonly<Record<Name, string>>,
-): Record<Name, string> {
-  const texts = Object.entries<string>(files).map(([name, file]) => [name, loadScript(sources, `${family}/${file}`)]);
-  return Object.fromEntries(texts) as Record<Name, string>;
+type ScriptIn<Path, Folder extends string> = Path extends `${Folder}/${infer Name}` ? Name : never;
+
+/** The scripts of some folders, by their names. */
+export function loadScripts<Sources extends ScriptSources, Folder extends string>(
+  sources: Sources,
+  ...folders: Folder[]
+) {
+  const paths = Object.keys(sources).map((path) => path.split('/') as [folder: Folder, name: string]);
+  const named = paths.filter(([folder]) => folders.includes(folder));
+  const texts = named.map(([folder, name]) => [name, loadScript(sources, `${folder}/${name}`)]);
+  return Object.fromEntries(texts) as Record<ScriptIn<keyof Sources, Folder>, string>;
 }
 
 export function defineScripts<Name extends string>(
   client: Redis,
   sources: Readonly<Record<Name, string>>,
-): ScriptsByName<Name> {
-  const functions = Object.entries<string>(sources).map(([name, lua]) => [name, runOn(client, lua)]);
-  return Object.fromEntries(functions) as ScriptsByName<Name>;
+): RunScript<Name> {
+  const scripts = new Map(Object.entries<string>(sources).map(([name, lua]) => [name, runOn(client, lua)]));
+  return (name, keys, args = []) => scripts.get(name)!(keys, args) as Promise<never>;
 }
 
 /**
  * The function that runs a script on a connection. Each socket sends the text once, and then its hash, by which Redis
  * knows it: no call needs a second round trip. Where Redis has forgotten it, the call sends the text after all.
  */
-function runOn(client: Redis, lua: string): RunScript {
+function runOn(client: Redis, lua: string) {
   const hash = createHash('sha1').update(lua).digest('hex');
   const senders = new WeakSet<object>();
   const commandOf = (sent: CommandArgument[], isUnknown = false): Command => {
@@ -60,12 +64,9 @@ function runOn(client: Redis, lua: string): RunScript {
     };
     return command;
   };
-  return (...args) => {
-    const sent: CommandArgument[] = [hash];
-    for (const each of args) {
-      if (typeof each !== 'object' || Buffer.isBuffer(each)) sent.push(each);
-      else for (const one of each) sent.push(one);
-    }
+  return (keys: readonly string[], args: readonly CommandArgument[]): Promise<unknown> => {
+    const sent: CommandArgument[] = [hash, keys.length];
+    for (const list of [keys, args]) for (const each of list) sent.push(each);
     return (client.sendCommand(commandOf(sent)) as Promise<unknown>).catch((error: unknown) => {
       if (!isReply(error, 'NOSCRIPT')) throw error;
       return client.sendCommand(commandOf(sent, true));

@@ -2,7 +2,7 @@ import type { RemoveGroupReply, ReplayReply } from '@nest-session/core/internal'
 import type { Redis } from 'ioredis';
 import type { EventRules, RetryRules, TrimLimits } from '../configuration/event-rules.js';
 import type { PartitionKeys } from '../partitions/partitions.js';
-import { defineScripts, loadScripts, type ScriptsByName } from './define-scripts.js';
+import { defineScripts, loadScripts, type RunScript } from './define-scripts.js';
 import { LUA_SOURCES } from './lua-sources.js';
 import { dataKeyOf, type EntryKind, type StreamEntry, type StreamReply } from './stream/stream-entry.js';
 
@@ -63,48 +63,22 @@ type ReleaseReply = 'left' | 'staying';
 /** A position after all entries; see note_instance() in scripts/library/groups.lua. */
 const BEHIND_ALL = '18446744073709551614-0';
 
-const SOURCES = {
-  ...loadScripts(LUA_SOURCES, 'stream', {
-    recordEvent: 'record-event',
-    takeCleanupTurn: 'take-cleanup-turn',
-    trimEvents: 'trim-events',
-    createGroup: 'create-group',
-    removeGroup: 'remove-group',
-    removeConsumer: 'remove-consumer',
-    countEvents: 'count-events',
-    lookAtGroups: 'look-at-groups',
-    readEvents: 'read-events',
-    replayDeadLetter: 'replay-dead-letter',
-    discardDeadLetter: 'discard-dead-letter',
-    trimDeadLetters: 'trim-dead-letters',
-  }),
-  ...loadScripts(LUA_SOURCES, 'delivery', {
-    registerHandlers: 'register-handlers',
-    wantBroadcast: 'want-broadcast',
-    wantEvents: 'want-events',
-    pickUpEvents: 'pick-up-events',
-    acknowledgeEvents: 'acknowledge-events',
-    retryOrDeadLetter: 'retry-or-dead-letter',
-    passOnEvent: 'pass-on-event',
-    renewLease: 'renew-lease',
-    releaseEvents: 'release-events',
-  }),
-};
+const SCRIPTS = loadScripts(LUA_SOURCES, 'stream', 'delivery');
 
 /** What these do and reply, the header of each script says. */
 export class EventStreamScripts {
-  readonly #scripts: ScriptsByName<keyof typeof SOURCES>;
+  readonly #run: RunScript<keyof typeof SCRIPTS>;
 
   constructor(
     private readonly client: Redis,
     private readonly kind: EntryKind,
   ) {
-    this.#scripts = defineScripts(client, SOURCES);
+    this.#run = defineScripts(client, SCRIPTS);
   }
 
   /** `fields`: further ones, and their values, in turn. Resolves to the position. */
   record({ events, wanted }: PartitionKeys, type: string, fields: readonly string[]) {
-    return this.#run<string>('recordEvent', [events, wanted], [type, ...fields]);
+    return this.#run<string>('record-event', [events, wanted], [type, ...fields]);
   }
 
   takeCleanupTurn(
@@ -114,7 +88,13 @@ export class EventStreamScripts {
     { grace, retention, maxLength }: TrimLimits,
   ) {
     const keys = [cleanup, events, deadLetters, ...this.kind.dueSets.map((name) => prefix + name)];
-    return this.#run<TakeCleanupTurnReply>('takeCleanupTurn', keys, [instance, duration, grace, retention, maxLength]);
+    return this.#run<TakeCleanupTurnReply>('take-cleanup-turn', keys, [
+      instance,
+      duration,
+      grace,
+      retention,
+      maxLength,
+    ]);
   }
 
   trim(partition: PartitionKeys, { grace, retention, maxLength }: TrimLimits, limit: number) {
@@ -122,12 +102,12 @@ export class EventStreamScripts {
     const { makingRoom, data } = this.kind;
     const args = [grace, retention, maxLength, limit, makingRoom.join(' ')];
     if (data) args.push(prefix + data.keyPrefix, data.idField, data.endField, data.endTypes.join(' '));
-    return this.#run<TrimReply>('trimEvents', [events, trimmed, dropped, thinned], args);
+    return this.#run<TrimReply>('trim-events', [events, trimmed, dropped, thinned], args);
   }
 
   createGroup({ events, trimmed, wanted }: PartitionKeys, group: string, from: 'oldest' | 'now') {
     return this.#run<CreateGroupReply>(
-      'createGroup',
+      'create-group',
       [events, trimmed, wanted],
       [group, from, this.kind.types.join(' ')],
     );
@@ -136,20 +116,20 @@ export class EventStreamScripts {
   removeGroup(partition: PartitionKeys, group: string, liveness: number) {
     const { events, handlers, dropped, wanted, lostDeadLetters } = partition;
     const keys = [events, partition.failing(group), partition.retries(group), handlers, dropped, wanted];
-    return this.#run<RemoveGroupReply>('removeGroup', [...keys, lostDeadLetters], [group, liveness]);
+    return this.#run<RemoveGroupReply>('remove-group', [...keys, lostDeadLetters], [group, liveness]);
   }
 
   removeConsumer({ events }: PartitionKeys, group: string, consumer: string) {
-    return this.#run<RemoveConsumerReply>('removeConsumer', [events], [group, consumer]);
+    return this.#run<RemoveConsumerReply>('remove-consumer', [events], [group, consumer]);
   }
 
   countEvents({ events }: PartitionKeys, position: string, limit: number) {
-    return this.#run<CountReply>('countEvents', [events], [position, limit]);
+    return this.#run<CountReply>('count-events', [events], [position, limit]);
   }
 
   /** How far each group is behind; of its unread events, up to `limit` are counted. */
   lookAtGroups({ events, dropped, lostDeadLetters, deadLetterIndex }: PartitionKeys, limit: number) {
-    return this.#run<LookReply[]>('lookAtGroups', [events, dropped, lostDeadLetters, deadLetterIndex], [limit]);
+    return this.#run<LookReply[]>('look-at-groups', [events, dropped, lostDeadLetters, deadLetterIndex], [limit]);
   }
 
   /**
@@ -167,15 +147,15 @@ export class EventStreamScripts {
     // No others make room, and the hash that is looked at has fields that are no types.
     const thinnable = types.filter((type) => this.kind.makingRoom.includes(type));
     const args = [position ?? '', limit, known, hasRead ? 1 : '', ...thinnable];
-    return this.#run<ReadReply>('readEvents', [events, trimmed, thinned], args);
+    return this.#run<ReadReply>('read-events', [events, trimmed, thinned], args);
   }
 
   replayDeadLetter({ events, deadLetters }: PartitionKeys, position: string) {
-    return this.#run<ReplayReply>('replayDeadLetter', [events, deadLetters], [position]);
+    return this.#run<ReplayReply>('replay-dead-letter', [events, deadLetters], [position]);
   }
 
   discardDeadLetter({ deadLetters }: PartitionKeys, position: string) {
-    return this.#run<DiscardReply>('discardDeadLetter', [deadLetters], [position]);
+    return this.#run<DiscardReply>('discard-dead-letter', [deadLetters], [position]);
   }
 
   trimDeadLetters(
@@ -183,7 +163,7 @@ export class EventStreamScripts {
     { retention, maxSize }: Pick<EventRules['deadLetters'], 'retention' | 'maxSize'>,
     limit: number,
   ) {
-    return this.#run<TrimLettersReply>('trimDeadLetters', [deadLetters], [retention, maxSize, limit]);
+    return this.#run<TrimLettersReply>('trim-dead-letters', [deadLetters], [retention, maxSize, limit]);
   }
 
   registerHandlers(
@@ -193,11 +173,11 @@ export class EventStreamScripts {
     liveness: number,
   ) {
     const args = [group, consumer, liveness, JSON.stringify(names), types.join(' ')];
-    return this.#run<RegisterReply>('registerHandlers', [events, handlers, wanted], args);
+    return this.#run<RegisterReply>('register-handlers', [events, handlers, wanted], args);
   }
 
   wantEvents({ wanted }: PartitionKeys, { group }: ConsumerIdentity, types: readonly string[]) {
-    return this.#run<WantReply>('wantEvents', [wanted], [group, ...types]);
+    return this.#run<WantReply>('want-events', [wanted], [group, ...types]);
   }
 
   /** An instance without handlers: its group wants no events, unless another instance has told otherwise. */
@@ -207,7 +187,7 @@ export class EventStreamScripts {
 
   wantBroadcast(partition: PartitionKeys, types: readonly string[], milliseconds: number) {
     const keys = types.map((type) => partition.broadcastWanted(type));
-    return this.#run<WishReply[]>('wantBroadcast', keys, [milliseconds]);
+    return this.#run<WishReply[]>('want-broadcast', keys, [milliseconds]);
   }
 
   /** Whether events of a group are pending, which notes as well that this instance is alive. */
@@ -229,12 +209,12 @@ export class EventStreamScripts {
     limit: number,
   ) {
     const keys = [partition.events, partition.failing(group), partition.retries(group)];
-    return this.#run<PickedUpEntry[]>('pickUpEvents', keys, [group, consumer, lease, limit, longestBackOff]);
+    return this.#run<PickedUpEntry[]>('pick-up-events', keys, [group, consumer, lease, limit, longestBackOff]);
   }
 
   acknowledge(partition: PartitionKeys, { group }: ConsumerIdentity, positions: readonly string[]) {
     const keys = [partition.events, partition.failing(group), partition.retries(group)];
-    return this.#run<AcknowledgeReply>('acknowledgeEvents', keys, [group, ...positions]);
+    return this.#run<AcknowledgeReply>('acknowledge-events', keys, [group, ...positions]);
   }
 
   fail(
@@ -249,7 +229,7 @@ export class EventStreamScripts {
     if (data !== undefined) keys.push(data);
     const args = [group, consumer, position, JSON.stringify(done), reason, attempts, firstBackOff, longestBackOff];
     args.push(retention, deadLetters.maxSize, deadLetters.maxDataSize, handler, this.kind.data?.endField ?? '');
-    return this.#run<FailReply>('retryOrDeadLetter', keys, args);
+    return this.#run<FailReply>('retry-or-dead-letter', keys, args);
   }
 
   /** This instance has no handler for an entry: `want` is what that of another one would want. */
@@ -262,23 +242,15 @@ export class EventStreamScripts {
     const keys = [partition.events, partition.retries(group), partition.wanted];
     // So that the others, whose polls come before the next one of this instance, are asked first.
     const args = [group, consumer, position, want, firstBackOff / 10, longestBackOff];
-    return this.#run<PassOnReply>('passOnEvent', keys, args);
+    return this.#run<PassOnReply>('pass-on-event', keys, args);
   }
 
   renewLease({ events }: PartitionKeys, { group, consumer }: ConsumerIdentity, positions: readonly string[]) {
-    return this.#run<RenewReply[]>('renewLease', [events], [group, consumer, ...positions]);
+    return this.#run<RenewReply[]>('renew-lease', [events], [group, consumer, ...positions]);
   }
 
   releaseEvents(partition: PartitionKeys, { group, consumer }: ConsumerIdentity, kept: readonly string[]) {
     const keys = [partition.events, partition.retries(group)];
-    return this.#run<ReleaseReply>('releaseEvents', keys, [group, consumer, ...kept]);
-  }
-
-  async #run<Reply>(
-    script: keyof typeof SOURCES,
-    keys: readonly string[],
-    args: readonly (string | number)[],
-  ): Promise<Reply> {
-    return (await this.#scripts[script](keys.length, keys, args)) as Reply;
+    return this.#run<ReleaseReply>('release-events', keys, [group, consumer, ...kept]);
   }
 }

@@ -1,6 +1,6 @@
 import { shownText } from '@nest-session/core/internal';
 import { type PartitionKeys, partitionsByNode, patternOf, shownContent } from '@nest-session/redis-events/internal';
-import { SessionPartitions } from '@nest-session/redis/internal';
+import { pages, SessionPartitions } from '@nest-session/redis/internal';
 import type { Redis } from 'ioredis';
 import type { CommandCall, ExitCode } from './command.js';
 import { columns, counted, shownBytes, shownDuration } from './shown.js';
@@ -94,9 +94,8 @@ async function sampleKeys({ signal, output }: CommandCall, store: OpenStore, siz
   let measured = 0;
   for (const [i, node] of nodes.entries()) {
     const most = Math.ceil((size * (i + 1)) / nodes.length);
-    let cursor = '0';
-    for (let calls = 0; calls < MOST_CALLS && measured < most && !signal.aborted; calls++) {
-      const [next, found] = await connection.run((client) => client.scan(cursor, ...scan), node);
+    let calls = 0;
+    for await (const found of pages((cursor) => connection.run((client) => client.scan(cursor, ...scan), node))) {
       const some = found.slice(0, most - measured);
       for (const [kind, bytes] of await measure(store, node, some)) {
         const known = kinds.get(kind) ?? { sampled: 0, bytes: 0, largestBytes: 0 };
@@ -105,8 +104,7 @@ async function sampleKeys({ signal, output }: CommandCall, store: OpenStore, siz
       }
       measured += some.length;
       output.progress(`${measured} keys measured`);
-      cursor = next;
-      if (cursor === '0') break;
+      if (++calls === MOST_CALLS || measured === most || signal.aborted) break;
     }
   }
   return [...kinds].map(([kind, { sampled, bytes, largestBytes }]) => {

@@ -52,8 +52,7 @@ export interface OpenStore<Kind = SessionPartitions | DeadlinePartitions> extend
 
 type Call = Pick<CommandCall, 'address' | 'signal'>;
 
-/** Closes the connections at once when the signal comes. @throws SessionStoreError when Redis does not reply in time */
-export async function withRedis<T>(
+export function withRedis<T>(
   { address, signal }: Call,
   work: (redis: ReachedRedis) => Promise<T>,
   mode: SpringMode | undefined = modeOfNamespace(address.namespace),
@@ -62,17 +61,28 @@ export async function withRedis<T>(
     { ...address, commandTimeout: `${PATIENCE}ms`, notifications: 'off' },
     namespaceProblemWith(mode),
   );
+  const workOn = (connections: RedisConnections) =>
+    work({ connections, connection: new RequestConnection(connections.request, options), options });
+  return withConnections(options, workOn, signal);
+}
+
+/** Closes the connections at once when the signal comes. @throws SessionStoreError when Redis does not reply in time */
+export async function withConnections<T>(
+  options: ResolvedRedisSessionOptions,
+  work: (connections: RedisConnections) => Promise<T>,
+  signal?: AbortSignal,
+): Promise<T> {
   const outage = new OutageLog();
   const connections = createConnections(options, outage);
   const close = () => void closeConnections(connections);
-  signal.addEventListener('abort', close);
+  signal?.addEventListener('abort', close);
   try {
     await reach(connections, options, outage);
-    return await work({ connections, connection: new RequestConnection(connections.request, options), options });
+    return await work(connections);
   } catch (error) {
     throw isAnswer(error) ? storeError(error) : error;
   } finally {
-    signal.removeEventListener('abort', close);
+    signal?.removeEventListener('abort', close);
     await closeConnections(connections);
   }
 }

@@ -4,6 +4,7 @@ import {
   type GroupState,
   groupStates,
   isLater,
+  merged,
   type PartitionKeys,
   type Position,
   positionOf,
@@ -12,6 +13,7 @@ import {
   toStreamEntry,
 } from '@nest-session/redis-events/internal';
 import type { SessionKeys, SessionPartitions } from '@nest-session/redis/internal';
+import { VerificationScripts } from '../scripts/verification/verification.scripts.js';
 import { aside, scannedKeys, streamPages } from './scanned-keys.js';
 
 const ENTRIES_PER_CALL = 100;
@@ -57,7 +59,6 @@ export class EventCopy {
     const groups = states.map((state) => new GroupCopy(this.client, state));
     for (const group of groups) for (const keys of this.from.all) await group.read(keys);
     for await (const copies of this.#copies('events')) {
-      await Promise.all(copies.map(({ key, at, fields }) => this.client.xadd(key, positionText(at), ...fields)));
       for (const copy of copies) for (const group of groups) group.note(copy);
       report();
     }
@@ -65,22 +66,12 @@ export class EventCopy {
   }
 
   async #copyLetters(report: () => void): Promise<void> {
-    const sizes = new Map<string, Map<string, number>>();
-    for await (const copies of this.#copies('deadLetters')) {
-      const written = copies.map(({ fields, key, at }) => {
-        // The key and the fields are as scripts/library/dead-letters keeps them.
-        const [group = '', handler = ''] = ['group', 'handler'].map((name) => valueOf(fields, name));
-        const kind = `${group}\n${handler}`;
-        const bytes = fields.reduce((sum, { length }) => sum + length, 100);
-        const ofPartition = sizes.get(key) ?? new Map<string, number>();
-        sizes.set(key, ofPartition.set(kind, (ofPartition.get(kind) ?? 0) + bytes));
-        const member = `${kind}\n${at[0]}-${String(at[1]).padStart(6, '0')}\n${bytes}`;
-        return [this.client.xadd(key, positionText(at), ...fields), this.client.zadd(`${key}:index`, 0, member)];
-      });
-      await Promise.all(written.flat());
-      report();
+    for await (const _ of this.#copies('deadLetters')) report();
+    const scripts = new VerificationScripts(this.client, true);
+    for (const keys of this.to.all) {
+      // It records each letter that is in no record.
+      for await (const _ of scripts.letters(aside(keys, keys.deadLetters))) report();
     }
-    for (const [key, ofPartition] of sizes) await this.client.hset(`${key}:sizes`, ofPartition);
   }
 
   async #copyNotes(): Promise<void> {
@@ -122,24 +113,21 @@ export class EventCopy {
     return all;
   }
 
-  /** The entries of a stream of every partition, the oldest first, with the places of their copies. */
+  /** Copies the entries of a stream of every partition, the oldest first, and returns them with their new places. */
   async *#copies(stream: 'events' | 'deadLetters'): AsyncGenerator<Copy[]> {
     const sources = this.from.all.map((keys) => this.#entries(keys, keys[stream]));
-    const heads = await Promise.all(sources.map(nextOf));
     let batch: Copy[] = [];
-    for (;;) {
-      let first = -1;
-      for (const [i, head] of heads.entries()) {
-        if (head && (first < 0 || isLater(heads[first]!.position, head.position))) first = i;
-      }
-      if (first < 0) break;
-      batch.push(this.#place(heads[first]!, stream));
-      heads[first] = await nextOf(sources[first]!);
-      if (batch.length < ENTRIES_PER_CALL) continue;
-      yield batch;
+    for await (const entry of merged(sources, (one, other) => (isLater(other.position, one.position) ? -1 : 1))) {
+      if (batch.push(this.#place(entry, stream)) < ENTRIES_PER_CALL) continue;
+      yield this.#written(batch);
       batch = [];
     }
-    if (batch.length > 0) yield batch;
+    yield this.#written(batch);
+  }
+
+  async #written(copies: Copy[]): Promise<Copy[]> {
+    await Promise.all(copies.map(({ key, at, fields }) => this.client.xadd(key, positionText(at), ...fields)));
+    return copies;
   }
 
   #place(entry: Entry, stream: 'events' | 'deadLetters'): Copy {
@@ -151,7 +139,7 @@ export class EventCopy {
     return { ...entry, to, key, at };
   }
 
-  async *#entries(from: SessionKeys, stream: string): AsyncGenerator<Entry> {
+  async *#entries(from: SessionKeys, stream: string): AsyncGenerator<Entry, void> {
     const read = (start: string) => this.client.xrangeBuffer(stream, start, '+', 'COUNT', ENTRIES_PER_CALL);
     for await (const page of streamPages(read)) {
       for (const [name, fields] of page) {
@@ -163,18 +151,8 @@ export class EventCopy {
   }
 }
 
-function valueOf(fields: readonly Buffer[], name: string): string | undefined {
-  const i = fields.findIndex((field, at) => at % 2 === 0 && String(field) === name);
-  return i < 0 ? undefined : String(fields[i + 1]);
-}
-
 function union(one: string, other: string): string {
   return [...new Set(`${one} ${other}`.split(' '))].filter((type) => type !== '').join(' ');
-}
-
-async function nextOf<T>(source: AsyncGenerator<T, void>): Promise<T | undefined> {
-  const { done, value } = await source.next();
-  return done ? undefined : value;
 }
 
 const PENDING_PER_CALL = 1000;

@@ -8,7 +8,6 @@ import {
   recordedPartitions,
   refuse,
   shownCount,
-  withConnections,
 } from '@nest-session/redis-events/internal';
 import {
   type RedisSessionModuleOptions,
@@ -16,6 +15,7 @@ import {
   SessionPartitions,
 } from '@nest-session/redis/internal';
 import type { Redis } from 'ioredis';
+import { withConnections } from '../command/store-access.js';
 import { EventCopy } from './event-copy.js';
 import { KeyRepartition } from './key-repartition.js';
 import {

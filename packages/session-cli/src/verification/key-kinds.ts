@@ -73,7 +73,11 @@ export function eventKinds(client: Redis, scripts: VerificationScripts): KeyKind
     keys(/^events:(?:handlers|wanted|thinned|dropped)$/, 'hash', 'never'),
     keys(/^events:trimmed$/, 'string', 'never'),
     keys(/^events:wanted:broadcast:[^]+$/, 'string', DAY),
-    keys(/^events:dead$/, 'stream', 'never', { contents: ({ partition }) => letters(scripts, partition) }),
+    keys(/^events:dead$/, 'stream', 'never', {
+      contents: async function* ({ partition }) {
+        for await (const problems of scripts.letters(partition.deadLetters)) yield { items: 1, problems };
+      },
+    }),
     keys(/^events:dead:index$/, 'zset', 'never', {
       items: ({ partition }, members) => scripts.letterRecords(partition, members),
       // The bytes of each kind are looked at where they are recorded, and here where that is gone.
@@ -103,15 +107,6 @@ async function* pendingEvents(
       const positions = pending.map(([position]) => position);
       yield { items: positions.length, problems: await scripts.group(partition, group, positions) };
     }
-  }
-}
-
-async function* letters(scripts: VerificationScripts, partition: PartitionKeys): AsyncIterable<Look> {
-  let after: string | undefined = '0-0';
-  while (after !== undefined) {
-    const { last, problems } = await scripts.letters(partition, after);
-    yield { items: 1, problems };
-    after = last;
   }
 }
 

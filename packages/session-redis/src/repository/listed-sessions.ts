@@ -4,7 +4,7 @@ import type { IndexChanges } from '@nest-session/core/store';
 import {
   defineScripts,
   isReply,
-  loadScripts,
+  loadScript,
   logger,
   merged,
   type RequestConnection,
@@ -157,10 +157,10 @@ export class ListedSessions {
   }
 }
 
-const MARKS = loadScripts(SCRIPT_SOURCES, 'session', { leave: 'leave-revocation-mark' });
-const marksOn = scriptsOn((client) => defineScripts(client, MARKS));
+const MARK = loadScript(SCRIPT_SOURCES, 'session/leave-revocation-mark');
+const marksOn = scriptsOn((client) => defineScripts(client, { mark: MARK }));
 
 /** Leaves a revocation mark, with the time of Redis. `takesOver`: for as long as takeovers must be refused. */
 export async function leaveRevocationMark(client: Redis, key: string, takesOver: boolean): Promise<void> {
-  await marksOn(client).leave(1, key, takesOver ? LONGEST_TAKEOVER : LONGEST_REQUEST);
+  await marksOn(client)('mark', [key], [takesOver ? LONGEST_TAKEOVER : LONGEST_REQUEST]);
 }

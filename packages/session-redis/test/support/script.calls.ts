@@ -152,10 +152,9 @@ async function failedOnce(client: Redis, store: Store, attempts: number): Promis
 function verification(
   script: string,
   look: (scripts: VerificationScripts, store: Store) => Promise<unknown>,
-  reply: unknown = [],
 ): ScriptCall {
   const send = (client: Redis, store: Store) => look(new VerificationScripts(client, false), store);
-  return { script, what: 'a healthy store', prepare: openSession, send, reply, reads: true };
+  return { script, what: 'a healthy store', prepare: openSession, send, reply: [], reads: true };
 }
 
 /** A script that finds nothing of Spring. */
@@ -730,14 +729,15 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
     script: 'raise-format',
     what: 'a newer format',
     prepare: ({ client, partitions }) => client.hset(partitions.meta, 'version', 1),
-    send: (client, { partitions }) => namespaceScripts(client).raiseFormat(1, partitions.meta, 'version', 2),
+    send: (client, { partitions }) => namespaceScripts(client)('raise-format', [partitions.meta], ['version', 2]),
     reply: null,
   },
   {
     script: 'sign-instance',
     what: 'a new instance',
     prepare: openSession,
-    send: (client, { partitions }) => namespaceScripts(client).signInstance(1, partitions.instances, 'me', 1000, 9000),
+    send: (client, { partitions }) =>
+      namespaceScripts(client)('sign-instance', [partitions.instances], ['me', 1000, 9000]),
     reply: [oneOfNumbers(0, 1), 'me'],
   },
   verification('verify-keys', (scripts, { keys }) =>
@@ -750,9 +750,10 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
   verification('verify-minutes', (scripts, { keys }) => scripts.minutes(keys, [])),
   verification('verify-index', (scripts, { keys }) => scripts.index(keys.index('principal', 'ann'), keys, [])),
   verification('verify-group', (scripts, { keys }) => scripts.group(keys, ME.group, [])),
-  verification('verify-letters', (scripts, { keys }) => scripts.letters(keys, '0-0'), {
-    last: undefined,
-    problems: [],
+  verification('verify-letters', async (scripts, { keys }) => {
+    const problems: unknown[] = [];
+    for await (const some of scripts.letters(keys.deadLetters)) problems.push(...some);
+    return problems;
   }),
   verification('verify-letter-records', (scripts, { keys }) => scripts.letterRecords(keys, [])),
   verification('verify-deadlines', (scripts) => scripts.deadlines(DEADLINE_KEYS, [])),

@@ -13,7 +13,7 @@ import {
   type DueEntries,
   type DueEntry,
   loadScripts,
-  type ScriptsByName,
+  type RunScript,
   toDueEntries,
 } from '@nest-session/redis-events/internal';
 import { LUA_SOURCES } from '../lua-sources.js';
@@ -60,21 +60,14 @@ interface FiredDeadlines extends DueEntries {
 
 const NO_DATA = '-';
 
-const SOURCES = loadScripts({ ...EVENT_SOURCES, ...LUA_SOURCES }, 'deadlines', {
-  scheduleDeadlines: 'schedule-deadlines',
-  rescheduleDeadline: 'reschedule-deadline',
-  cancelDeadline: 'cancel-deadline',
-  listDeadlines: 'list-deadlines',
-  fireDeadlines: 'fire-deadlines',
-  lookAtDeadlines: 'look-at-deadlines',
-});
+const SCRIPTS = loadScripts({ ...EVENT_SOURCES, ...LUA_SOURCES }, 'deadlines');
 
 /** The scripts for deadlines. Each call is for one partition. */
 export class DeadlineScripts {
-  readonly #scripts: ScriptsByName<keyof typeof SOURCES>;
+  readonly #run: RunScript<keyof typeof SCRIPTS>;
 
   constructor(client: Redis) {
-    this.#scripts = defineScripts(client, SOURCES);
+    this.#run = defineScripts(client, SCRIPTS);
   }
 
   /**
@@ -92,37 +85,32 @@ export class DeadlineScripts {
       const { text = '', dataKey = data.text === undefined ? NO_DATA : '' } = data;
       return [member, ...timeArguments(due), ifExists, id, key, traceparent, scheduledAt, dataKey, text];
     });
-    const reply = await this.#scripts.scheduleDeadlines(all.length, all, name, most, args);
-    const [wait, ...replies] = reply as [number | '', ...ScheduleReply[]];
+    type Reply = [wait: number | '', ...replies: ScheduleReply[]];
+    const [wait, ...replies] = await this.#run<Reply>('schedule-deadlines', all, [name, most, ...args]);
     return { replies, wait: wait === '' ? undefined : wait };
   }
 
   /** The number: milliseconds until it is due. */
-  async reschedule(
-    keys: DeadlineKeys,
-    name: string,
-    member: string,
-    due: Due,
-  ): Promise<[word: RescheduleOutcome, wait?: number]> {
+  reschedule(keys: DeadlineKeys, name: string, member: string, due: Due) {
     const all = [keys.due(name), keys.names, keys.events, keys.deadline(member)];
     const args = [name, member, ...timeArguments(due)];
-    return (await this.#scripts.rescheduleDeadline(all.length, all, args)) as [RescheduleOutcome, number?];
+    return this.#run<[word: RescheduleOutcome, wait?: number]>('reschedule-deadline', all, args);
   }
 
-  async cancel(keys: DeadlineKeys, name: string, member: string): Promise<CancelOutcome> {
-    return (await this.#scripts.cancelDeadline(2, keys.due(name), keys.deadline(member), member)) as CancelOutcome;
+  cancel(keys: DeadlineKeys, name: string, member: string): Promise<CancelOutcome> {
+    return this.#run('cancel-deadline', [keys.due(name), keys.deadline(member)], [member]);
   }
 
   async list(keys: DeadlineKeys, name: string, { before, after, limit }: PlacesPage): Promise<DeadlinePlace[]> {
     const args = [before ?? '', after?.time ?? '', after?.member ?? '', limit];
-    const reply = (await this.#scripts.listDeadlines(1, keys.due(name), args)) as string[];
+    const reply = await this.#run<string[]>('list-deadlines', [keys.due(name)], args);
     const place = (i: number) => ({ keys, member: reply[2 * i]!, time: Number(reply[2 * i + 1]) });
     return Array.from({ length: reply.length / 2 }, (_, i) => place(i));
   }
 
   /** Reads how many deadlines of a partition wait, by their names. */
   async lookAt(keys: DeadlineKeys): Promise<WaitingReading[]> {
-    const reply = (await this.#scripts.lookAtDeadlines(1, keys.names, keys.prefix)) as (string | number)[];
+    const reply = await this.#run<(string | number)[]>('look-at-deadlines', [keys.names], [keys.prefix]);
     return Array.from({ length: reply.length / 3 }, (_, i) => {
       const [name, count, overdue] = reply.slice(3 * i) as [string, number, number];
       return { name, count, overdue };
@@ -132,9 +120,8 @@ export class DeadlineScripts {
   async fire(keys: DeadlineKeys, rules: FiringRules): Promise<FiredDeadlines> {
     const all = [keys.names, keys.events, keys.deadLetters, keys.deadlines];
     const args = [keys.prefix, rules.batchSize, rules.maxLength, rules.knownFor, rules.maxDeadLetterSize];
-    const reply = await this.#scripts.fireDeadlines(all.length, all, args);
     type FireReply = [now: number, next: number | '', isFull: 0 | 1, ...entries: (string | number)[]];
-    const [now, next, isFull, ...entries] = reply as FireReply;
+    const [now, next, isFull, ...entries] = await this.#run<FireReply>('fire-deadlines', all, args);
     return { ...toDueEntries([now, next, ...entries]), isFull: isFull === 1 } as FiredDeadlines;
   }
 }

@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { defineScripts, loadScripts, type ScriptsByName } from '@nest-session/redis-events/internal';
+import { defineScripts, loadScripts, type RunScript } from '@nest-session/redis-events/internal';
 import { SCRIPT_SOURCES, type SessionKeys } from '@nest-session/redis/internal';
 import { LUA_SOURCES } from '../lua-sources.js';
 
@@ -15,17 +15,14 @@ export interface ErasedPrincipal {
   readonly text: string;
 }
 
-const SOURCES = loadScripts({ ...SCRIPT_SOURCES, ...LUA_SOURCES }, 'erasure', {
-  eraseSessions: 'erase-sessions',
-  eraseEvents: 'erase-events',
-});
+const SCRIPTS = loadScripts({ ...SCRIPT_SOURCES, ...LUA_SOURCES }, 'erasure');
 
 /** The scripts that erase what is kept of a principal. Each call is for one partition. */
 export class ErasureScripts {
-  readonly #scripts: ScriptsByName<keyof typeof SOURCES>;
+  readonly #run: RunScript<keyof typeof SCRIPTS>;
 
   constructor(client: Redis) {
-    this.#scripts = defineScripts(client, SOURCES);
+    this.#run = defineScripts(client, SCRIPTS);
   }
 
   /** Returns the ids that are sessions of the principal. `erases`: they are gone afterwards. */
@@ -36,7 +33,7 @@ export class ErasureScripts {
     erases: boolean,
   ): Promise<SessionToErase[]> {
     const args = [erases ? 1 : 0, prefix, hash, text, ...ids];
-    const reply = (await this.#scripts.eraseSessions(2, bucketList, events, args)) as string[];
+    const reply = await this.#run<string[]>('erase-sessions', [bucketList, events], args);
     return Array.from({ length: reply.length / 2 }, (_, i) => ({
       id: reply[2 * i]!,
       was: reply[2 * i + 1] as ErasedSession,
@@ -44,6 +41,6 @@ export class ErasureScripts {
   }
 
   async events({ events }: SessionKeys, positions: readonly string[]): Promise<void> {
-    await this.#scripts.eraseEvents(1, events, positions);
+    await this.#run('erase-events', [events], positions);
   }
 }

@@ -31,39 +31,26 @@ const PATIENCE = 5 * 60_000;
 const LETTERS_PER_CALL = 10;
 const MOST_RECORDS = 10_000;
 
-const SOURCES = loadScripts({ ...sourcesIn('buckets'), ...DEADLINE_SOURCES, ...LUA_SOURCES }, 'verification', {
-  verifyKeys: 'verify-keys',
-  verifySessions: 'verify-sessions',
-  verifyMembers: 'verify-members',
-  verifyMinutes: 'verify-minutes',
-  verifyIndex: 'verify-index',
-  verifyGroup: 'verify-group',
-  verifyLetters: 'verify-letters',
-  verifyLetterRecords: 'verify-letter-records',
-  verifyDeadlines: 'verify-deadlines',
-  verifyDue: 'verify-due',
-});
+const SCRIPTS = loadScripts({ ...sourcesIn('buckets'), ...DEADLINE_SOURCES, ...LUA_SOURCES }, 'verification');
+
+type ScriptName = keyof typeof SCRIPTS;
+type Arguments = readonly (string | number)[];
 
 /**
  * The scripts that look for what breaks a rule of the data model. Each looks at a few things of one partition, at one
  * moment: what it finds was there. With `mends`, it mends it at the same moment.
  */
 export class VerificationScripts {
-  readonly #words: (
-    script: keyof typeof SOURCES,
-    keys: readonly string[],
-    args: readonly (string | number)[],
-  ) => Promise<string[]>;
+  readonly #words: (script: ScriptName, keys: readonly string[], args: Arguments) => Promise<string[]>;
 
   constructor(client: Redis, mends: boolean) {
-    const scripts = defineScripts(client, SOURCES);
-    this.#words = async (script, keys, args) =>
-      (await scripts[script](keys.length, keys, [mends ? 1 : 0, ...args])) as string[];
+    const run = defineScripts(client, SCRIPTS);
+    this.#words = (script, keys, args) => run(script, keys, [mends ? 1 : 0, ...args]);
   }
 
   keys(prefix: string, all: readonly ExpectedKey[]): Promise<Problem[]> {
     const [names, expected] = [all.map(({ key }) => key), all.flatMap(({ type, life }) => [type, life])];
-    return this.#find('verifyKeys', names, prefix, ASIDE_FOR, ...expected);
+    return this.#find('verify-keys', names, prefix, ASIDE_FOR, ...expected);
   }
 
   /** `place`: that of the ids; with `hash`, the script looks only whether they have a session hash. */
@@ -73,38 +60,41 @@ export class VerificationScripts {
     { grace, retention }: MendingRules,
     place: 'all' | 'misplaced' | 'copies' | 'hash' = 'all',
   ): Promise<Problem[]> {
-    return this.#find('verifySessions', [bucketList, events], prefix, grace, retention, place, ...ids);
+    return this.#find('verify-sessions', [bucketList, events], prefix, grace, retention, place, ...ids);
   }
 
   /** `minute`: undefined for the sorted set of ends. */
   members(partition: SessionKeys, minute: string | undefined, members: readonly string[]): Promise<Problem[]> {
     const { bucketList, ends, prefix } = partition;
     const place = minute === undefined ? ends : partition.bucket(minute);
-    return this.#find('verifyMembers', [place, bucketList], prefix, minute ?? '', PATIENCE, ...members);
+    return this.#find('verify-members', [place, bucketList], prefix, minute ?? '', PATIENCE, ...members);
   }
 
   minutes({ bucketList, prefix }: SessionKeys, minutes: readonly string[]): Promise<Problem[]> {
-    return this.#find('verifyMinutes', [bucketList], prefix, ...minutes);
+    return this.#find('verify-minutes', [bucketList], prefix, ...minutes);
   }
 
   index(index: string, { prefix }: SessionKeys, ids: readonly string[]): Promise<Problem[]> {
-    return this.#find('verifyIndex', [index], prefix, ...ids);
+    return this.#find('verify-index', [index], prefix, ...ids);
   }
 
   group(partition: PartitionKeys, group: string, positions: readonly string[]): Promise<Problem[]> {
     const keys = [partition.events, partition.failing(group), partition.retries(group)];
-    return this.#find('verifyGroup', keys, group, ...positions);
+    return this.#find('verify-group', keys, group, ...positions);
   }
 
-  /** The next ones behind a position. `last`: undefined when there are no more. */
-  async letters({ deadLetters }: PartitionKeys, after: string) {
-    const [last, ...words] = await this.#words('verifyLetters', [deadLetters], [after, LETTERS_PER_CALL]);
-    return { last: last === '' ? undefined : last, problems: toProblems(words) };
+  /** What is wrong with the dead letters in a stream, a few at a time. */
+  async *letters(deadLetters: string): AsyncIterable<Problem[]> {
+    for (let after = '0-0'; after !== '';) {
+      const [last = '', ...words] = await this.#words('verify-letters', [deadLetters], [after, LETTERS_PER_CALL]);
+      yield toProblems(words);
+      after = last;
+    }
   }
 
   /** Without members, their bytes. */
   letterRecords({ deadLetters }: PartitionKeys, members: readonly string[]): Promise<Problem[]> {
-    return this.#find('verifyLetterRecords', [deadLetters], MOST_RECORDS, ...members);
+    return this.#find('verify-letter-records', [deadLetters], MOST_RECORDS, ...members);
   }
 
   /** `place`: whether they belong to the partition. The caller moves those that do not. */
@@ -113,20 +103,16 @@ export class VerificationScripts {
     members: readonly string[],
     place: 'all' | 'misplaced' = 'all',
   ): Promise<Problem[]> {
-    return this.#find('verifyDeadlines', [names], prefix, FIRED_KNOWN_FOR, place, ...members);
+    return this.#find('verify-deadlines', [names], prefix, FIRED_KNOWN_FOR, place, ...members);
   }
 
   /** `mostBytes`: of the partition's dead letters. */
   due(partition: DeadlineKeys, name: string, members: readonly string[], mostBytes: number): Promise<Problem[]> {
     const { names, deadLetters, prefix } = partition;
-    return this.#find('verifyDue', [partition.due(name), names, deadLetters], prefix, name, mostBytes, ...members);
+    return this.#find('verify-due', [partition.due(name), names, deadLetters], prefix, name, mostBytes, ...members);
   }
 
-  async #find(
-    script: keyof typeof SOURCES,
-    keys: readonly string[],
-    ...args: readonly (string | number)[]
-  ): Promise<Problem[]> {
+  async #find(script: ScriptName, keys: readonly string[], ...args: Arguments): Promise<Problem[]> {
     return toProblems(await this.#words(script, keys, args));
   }
 }

@@ -27,7 +27,7 @@ import {
   type DueEntry,
   type DueReply,
   loadScripts,
-  type ScriptsByName,
+  type RunScript,
   toClaim,
   toDueEntries,
 } from '@nest-session/redis-events/internal';
@@ -39,7 +39,7 @@ import { DataKeyConflictError } from '../../encryption/session-encryption.error.
 import type { EncryptedUpdate, NewDataKey } from '../../encryption/session-encryption.js';
 import { ATTRIBUTE_FIELD, type SessionKeys } from '../../keys/session-keys.js';
 import type { SessionPartitions } from '../../keys/session-partitions.js';
-import { SCRIPT_SOURCES, sourcesIn } from '../script-sources.js';
+import { sourcesIn } from '../script-sources.js';
 
 /** `refused`: the session was ended with others. No limit refuses one. */
 export type TakeOverReply = 'created' | 'collision' | 'gone' | 'refused';
@@ -141,53 +141,26 @@ const LEDGER_KEPT_FOR = 7 * 24 * 3600 * 1000;
 // 30 days, as a dead letter by default: time enough to look at it.
 const STRAY_KEPT_FOR = 30 * 86_400_000;
 
-const FILES = {
-  createSession: 'create-session',
-  takeOverSession: 'take-over-session',
-  saveAttributes: 'save-attributes',
-  changeSession: 'change-session',
-  rotateSession: 'rotate-session',
-  touchSession: 'touch-session',
-  deleteSession: 'delete-session',
-  listSessions: 'list-sessions',
-  endSessions: 'end-sessions',
-  setAsideIndex: 'set-aside-index',
-  raiseEpoch: 'raise-epoch',
-  endOlderSessions: 'end-older-sessions',
-  finishEpoch: 'finish-epoch',
-  leaveTakeoverMark: 'leave-takeover-mark',
-  claimExpired: 'claim-expired',
-  claimDue: 'claim-due',
-  lookAtSessions: 'look-at-sessions',
-};
-
-const LEDGERS = { reservePlace: 'reserve-place', settlePlace: 'settle-place', findSessions: 'find-sessions' };
-
 function scriptsIn(store: ExpirationStoreName) {
-  const scripts = {
-    ...loadScripts(sourcesIn(store), 'session', FILES),
-    ...loadScripts(SCRIPT_SOURCES, 'limits', LEDGERS),
-  };
+  const scripts = loadScripts(sourcesIn(store), 'session', 'limits');
   // For a save that can only end the session: like every end, it runs when Redis is out of memory.
   const ending = (source: string) => source.replace('#!lua', '#!lua flags=allow-oom');
-  const { changeSession, rotateSession } = scripts;
-  return { ...scripts, endChangedSession: ending(changeSession), endRotatedSession: ending(rotateSession) };
+  const [change, rotation] = [scripts['change-session'], scripts['rotate-session']];
+  return { ...scripts, 'end-changed-session': ending(change), 'end-rotated-session': ending(rotation) };
 }
 
-const SOURCES = { buckets: scriptsIn('buckets'), 'sorted-set': scriptsIn('sorted-set') };
-
-type ScriptName = keyof typeof SOURCES.buckets;
+const SCRIPTS = { buckets: scriptsIn('buckets'), 'sorted-set': scriptsIn('sorted-set') };
 
 /** The scripts for sessions and ledgers, on one connection. All keys of a call are in one partition. */
 export class SessionScripts {
-  readonly #scripts: ScriptsByName<ScriptName>;
+  readonly #run: RunScript<keyof typeof SCRIPTS.buckets>;
 
   constructor(
     client: Redis,
     private readonly partitions: SessionPartitions,
     private readonly rules: KeepingRules,
   ) {
-    this.#scripts = defineScripts(client, SOURCES[rules.store ?? 'buckets']);
+    this.#run = defineScripts(client, SCRIPTS[rules.store ?? 'buckets']);
   }
 
   /** `room`: where the limit is not for the script to enforce. */
@@ -201,7 +174,7 @@ export class SessionScripts {
     args.push(signsIn ? whoOf(change, change.dataKey) : '', limitArgument(change, room), ageOf(change), indexes.size);
     pushIndexes(args, indexes);
     pushNewFields(args, change);
-    return toCreateReply(await this.#run('createSession', keys, args));
+    return toCreateReply(await this.#run('create-session', keys, args));
   }
 
   /**
@@ -217,7 +190,7 @@ export class SessionScripts {
     args.push(maxInactiveInterval, absoluteTimeout, timeToLive, markedFor, indexes.size);
     pushIndexes(args, indexes);
     pushNewFields(args, session);
-    const [word] = await this.#run<[TakeOverReply]>('takeOverSession', keys, args);
+    const [word] = await this.#run<[TakeOverReply]>('take-over-session', keys, args);
     return word;
   }
 
@@ -236,7 +209,7 @@ export class SessionScripts {
       const grace = change.keepsIdle ? '' : this.rules.grace;
       const args: Arguments = [partition.prefix, id, grace, this.rules.retention];
       pushAttributeChange(args, change);
-      return this.#run('saveAttributes', keys, args);
+      return this.#run('save-attributes', keys, args);
     }
     const args = this.#argumentsOfChange(partition, id);
     const ends = maxInactiveInterval === 0 || absoluteTimeout === 0;
@@ -244,19 +217,19 @@ export class SessionScripts {
       // So the call waits while the slot moves to another node.
       if (change.indexes.size > 0) keys.push(partition.forwardingMark(id));
       pushChange(args, change, room);
-      return this.#run(ends ? 'endChangedSession' : 'changeSession', keys, args);
+      return this.#run(ends ? 'end-changed-session' : 'change-session', keys, args);
     }
     keys.push(partition.forwardingMark(id));
     keys.push(partition.session(newId), partition.shadow(newId), partition.forwardingMark(newId));
     args.push(newId, FORWARDING_TIME, howToLeave(change));
     pushChange(args, change, room);
-    return this.#run(ends ? 'endRotatedSession' : 'rotateSession', keys, args);
+    return this.#run(ends ? 'end-rotated-session' : 'rotate-session', keys, args);
   }
 
   async touch(id: string): Promise<TouchReply> {
     const partition = this.partitions.of(id);
     const args = [partition.prefix, id, this.rules.grace];
-    const [outcome] = await this.#run<ScriptReply<TouchReply['outcome']>>('touchSession', keysOf(partition, id), args);
+    const [outcome] = await this.#run<ScriptReply<TouchReply['outcome']>>('touch-session', keysOf(partition, id), args);
     return { outcome };
   }
 
@@ -268,7 +241,7 @@ export class SessionScripts {
     const keys = keysOf(partition, id);
     if (listed) keys.push(partition.index(listed.indexName, listed.value));
     const args = [partition.prefix, this.#trace, id, this.rules.retention, reason];
-    return toEndReply(await this.#run('deleteSession', keys, args)) as DeleteReply;
+    return toEndReply(await this.#run('delete-session', keys, args)) as DeleteReply;
   }
 
   /**
@@ -284,7 +257,7 @@ export class SessionScripts {
     const bounds = [before === undefined ? '+inf' : `(${before}`, after === undefined ? '-inf' : `(${after}`];
     const args = [partition.prefix, ...bounds, size];
     type Reply = [last: string, latest: string, ...ListedFields[]];
-    const [last, latest, ...sessions] = await this.#run<Reply>('listSessions', [index], args);
+    const [last, latest, ...sessions] = await this.#run<Reply>('list-sessions', [index], args);
     return { last: last || undefined, latest: latest || undefined, sessions };
   }
 
@@ -301,7 +274,7 @@ export class SessionScripts {
     const keys = [partition.bucketList, partition.events, index];
     const args = [partition.prefix, this.#trace, this.rules.retention, latest, size, ...stays];
     type Reply = [ended: number, latest: string, problem: string, ...foreign: string[]];
-    const [ended, next, problem, ...foreign] = await this.#run<Reply>('endSessions', keys, args);
+    const [ended, next, problem, ...foreign] = await this.#run<Reply>('end-sessions', keys, args);
     return { ended, latest: next || undefined, problem: problem || undefined, foreign };
   }
 
@@ -310,28 +283,28 @@ export class SessionScripts {
     const key = partition.strayIndex(name, hash);
     const keys = [partition.index(name, hash), key];
     const args = [partition.prefix, STRAY_KEPT_FOR];
-    const [type, listed = 0] = (await this.#run<[string, number] | null>('setAsideIndex', keys, args)) ?? [];
+    const [type, listed = 0] = (await this.#run<[string, number] | null>('set-aside-index', keys, args)) ?? [];
     return type === undefined ? undefined : { type, key, listed };
   }
 
   /** Raises the epoch of a partition, by default to now. Returns its epoch, which never goes back. */
   raiseEpoch({ epoch }: SessionKeys, at?: number): Promise<string> {
-    return this.#run('raiseEpoch', [epoch], [at ?? '']);
+    return this.#run('raise-epoch', [epoch], [at ?? '']);
   }
 
   /** Ends those sessions that the epoch of their partition makes invalid. Returns their number. */
   endOlder({ bucketList, events, epoch, prefix }: SessionKeys, ids: readonly string[]): Promise<number> {
-    return this.#run('endOlderSessions', [bucketList, events, epoch], [prefix, this.rules.retention, ...ids]);
+    return this.#run('end-older-sessions', [bucketList, events, epoch], [prefix, this.rules.retention, ...ids]);
   }
 
   /** Records that all sessions that an epoch makes invalid have been ended. */
   async finishEpoch({ epoch }: SessionKeys, at: number): Promise<void> {
-    await this.#run('finishEpoch', [epoch], [at]);
+    await this.#run('finish-epoch', [epoch], [at]);
   }
 
   /** `markedFor`: as in `takeOver()`. */
   async markTakenOver(id: string, markedFor: number): Promise<void> {
-    await this.#run('leaveTakeoverMark', [this.partitions.of(id).takeoverMark(id)], [markedFor]);
+    await this.#run('leave-takeover-mark', [this.partitions.of(id).takeoverMark(id)], [markedFor]);
   }
 
   /** `place`: the minute of their bucket; 'ends': the sorted set; '': a key event named them. */
@@ -342,7 +315,7 @@ export class SessionScripts {
     });
     const keys = [partition.bucketList, partition.events, partition.deadLetters, ...sessions];
     const args = [partition.prefix, this.rules.retention, this.rules.deadLetters.maxSize, place, ...members];
-    return (await this.#run<ClaimReply[]>('claimExpired', keys, args)).map(toClaim);
+    return (await this.#run<ClaimReply[]>('claim-expired', keys, args)).map(toClaim);
   }
 
   /** `ahead`: also what is due in so many milliseconds; `after`: the last session of the call before. */
@@ -350,14 +323,14 @@ export class SessionScripts {
     const { bucketList, events, deadLetters, prefix } = partition;
     const args = [prefix, this.rules.retention, this.rules.deadLetters.maxSize, size, ahead];
     args.push(after?.time ?? '', after?.id ?? '');
-    return toDueEntries(await this.#run<DueReply>('claimDue', [bucketList, events, deadLetters], args));
+    return toDueEntries(await this.#run<DueReply>('claim-due', [bucketList, events, deadLetters], args));
   }
 
   /** Counts the sessions of at most `most` buckets, from a place on; with the first, those of the sorted set. */
   async lookAt({ bucketList, ends, prefix }: SessionKeys, first: number, most: number) {
     const args = [prefix, first, most];
     type Reply = [sessions: number, overdue: number, buckets: number];
-    const [sessions, overdue, buckets] = await this.#run<Reply>('lookAtSessions', [bucketList, ends], args);
+    const [sessions, overdue, buckets] = await this.#run<Reply>('look-at-sessions', [bucketList, ends], args);
     return { sessions, overdue, buckets };
   }
 
@@ -370,7 +343,7 @@ export class SessionScripts {
     const { id, replaced = '', atMost = '', whenReached, duration, since = 0 } = request;
     const args = [id, replaced, atMost, whenReached, duration, LEDGER_KEPT_FOR, sessions ? 1 : 0, since, over.length];
     args.push(...over.flatMap((place) => [place.id, place.at]), ...(sessions ?? []).flat());
-    const reply = await this.#run<ReserveReply>('reservePlace', [this.#ledgerOf(principal)], args);
+    const reply = await this.#run<ReserveReply>('reserve-place', [this.#ledgerOf(principal)], args);
     const none: Reservation = { word: reply[0], latest: 0, wasKnown: false, ending: [], others: [] };
     if (reply[0] === 'refused') return { ...none, others: toPlaces(reply[1]) };
     if (reply[0] !== 'room') return none;
@@ -380,12 +353,12 @@ export class SessionScripts {
 
   /** Ends what `reserve()` has begun. `over`: what has ended for this session, and its former id. */
   settle(principal: string, id: string, isStored: boolean, over: readonly string[] = []): Promise<SettlePlaceReply> {
-    return this.#run('settlePlace', [this.#ledgerOf(principal)], [id, isStored ? 1 : 0, ...over]);
+    return this.#run('settle-place', [this.#ledgerOf(principal)], [id, isStored ? 1 : 0, ...over]);
   }
 
   /** The ids of live sessions of a principal, whose index this is. */
   find({ prefix, epoch }: SessionKeys, index: string, ids: readonly string[]): Promise<string[]> {
-    return this.#run('findSessions', [index, epoch], [prefix, ...ids]);
+    return this.#run('find-sessions', [index, epoch], [prefix, ...ids]);
   }
 
   #ledgerOf(principal: string): string {
@@ -398,10 +371,6 @@ export class SessionScripts {
 
   #argumentsOfChange({ prefix }: SessionKeys, id: string): Arguments {
     return [prefix, this.#trace, id, this.rules.grace, this.rules.retention];
-  }
-
-  #run<Reply>(script: ScriptName, keys: readonly string[], args: Readonly<Arguments>): Promise<Reply> {
-    return this.#scripts[script](keys.length, keys, args) as Promise<Reply>;
   }
 }
 

@@ -9,7 +9,7 @@ import type {
   UpdateReply,
   UpdateSession,
 } from '@nest-session/core/store';
-import { defineScripts, loadScripts, type ScriptsByName } from '@nest-session/redis-events/internal';
+import { defineScripts, loadScripts, type RunScript } from '@nest-session/redis-events/internal';
 import {
   ageOf,
   ATTRIBUTE_FIELD,
@@ -49,25 +49,21 @@ interface PrincipalChange {
   readonly after: string | null | undefined;
 }
 
-const FILES = loadScripts(SCRIPT_SOURCES, 'shared', {
-  createShared: 'create-shared-session',
-  changeShared: 'change-shared-session',
-  deleteShared: 'delete-shared-session',
-  lookAtShared: 'look-at-shared-sessions',
-});
+const FILES = loadScripts(SCRIPT_SOURCES, 'shared');
 // Like every end, it runs when Redis is out of memory.
-const SOURCES = { ...FILES, endChangedShared: FILES.changeShared.replace('#!lua', '#!lua flags=allow-oom') };
+const ENDING = FILES['change-shared-session'].replace('#!lua', '#!lua flags=allow-oom');
+const SCRIPTS = { ...FILES, 'end-changed-shared-session': ENDING };
 
 /** The scripts that change sessions where Spring keeps them. Each call is one round trip. */
 export class SharedScripts {
-  readonly #scripts: ScriptsByName<keyof typeof SOURCES>;
+  readonly #run: RunScript<keyof typeof SCRIPTS>;
 
   constructor(
     client: Redis,
     private readonly keys: SharedKeys,
     private readonly traceparent?: () => string | undefined,
   ) {
-    this.#scripts = defineScripts(client, SOURCES);
+    this.#run = defineScripts(client, SCRIPTS);
   }
 
   /** `form`: the JSON of Spring, in which it is told of the session. */
@@ -78,7 +74,7 @@ export class SharedScripts {
     const args = [...this.#where(), change.id, change.maxInactiveInterval, principal, change.signsIn ? 1 : 0];
     args.push(createdChannel, messageBegin(form), hashOfPrincipalIn(change), ageOf(change));
     for (const [name, text] of change.attributes) if (text !== null) args.push(ATTRIBUTE_FIELD + name, text);
-    const reply = (await this.#scripts.createShared(keys.length, keys, args)) as ScriptReply<SharedCreateOutcome>;
+    const reply = await this.#run<ScriptReply<SharedCreateOutcome>>('create-shared-session', keys, args);
     return toCreateReply(reply) as CreateReply;
   }
 
@@ -88,8 +84,8 @@ export class SharedScripts {
     args.push(after === undefined ? '' : `=${after ?? ''}`, before ?? '', hashOfPrincipalIn(change));
     pushChange(args, change, undefined);
     const ends = change.maxInactiveInterval === 0;
-    const script = ends ? 'endChangedShared' : 'changeShared';
-    const reply = (await this.#scripts[script](1, this.keys.own.events, args)) as ScriptReply<SharedUpdateOutcome>;
+    const script = ends ? 'end-changed-shared-session' : 'change-shared-session';
+    const reply = await this.#run<ScriptReply<SharedUpdateOutcome>>(script, [this.keys.own.events], args);
     return (ends ? toEndReply(reply) : toUpdateReply(reply)) as UpdateReply;
   }
 
@@ -110,8 +106,8 @@ export class SharedScripts {
     const { own, spring } = this.keys;
     const args = [spring.prefix, own.prefix, most];
     const named = heard.flatMap(({ id, what, laterId = id }) => [id, what, laterId]);
-    const reply = await this.#scripts.lookAtShared(1, own.events, args, named);
-    const [next, ...words] = reply as [number | '', ...string[]];
+    type Reply = [next: number | '', ...words: string[]];
+    const [next, ...words] = await this.#run<Reply>('look-at-shared-sessions', [own.events], [...args, ...named]);
     const rest = words.splice(heard.length);
     const due = new Map<string, LookOutcome>();
     for (let i = 0; i < rest.length; i += 2) due.set(rest[i]!, rest[i + 1] as LookOutcome);
@@ -119,7 +115,7 @@ export class SharedScripts {
   }
 
   async #delete(keys: string[], args: (string | number)[]): Promise<DeleteReply> {
-    return toEndReply(await this.#scripts.deleteShared(keys.length, keys, [...this.#where(), ...args])) as DeleteReply;
+    return toEndReply(await this.#run('delete-shared-session', keys, [...this.#where(), ...args])) as DeleteReply;
   }
 
   #where(): (string | number)[] {

@@ -1,15 +1,10 @@
 import type { Redis } from 'ioredis';
-import {
-  defineScripts,
-  loadScripts,
-  type ScriptsByName,
-  type ScriptSources,
-} from '@nest-session/redis-events/internal';
+import { defineScripts, loadScripts, type RunScript } from '@nest-session/redis-events/internal';
 import { SCRIPT_SOURCES as SESSION_SOURCES } from '@nest-session/redis/internal';
 import { LUA_SOURCES } from '../lua-sources.js';
 
 /** Of this package, and of those below. */
-export const SCRIPT_SOURCES: ScriptSources = { ...SESSION_SOURCES, ...LUA_SOURCES };
+export const SCRIPT_SOURCES = { ...SESSION_SOURCES, ...LUA_SOURCES };
 
 /** Milliseconds that Spring keeps a session hash longer than the session, as library/spring-bucket has it. */
 export const SPRING_GRACE = 300_000;
@@ -21,12 +16,7 @@ type RenewSessionReply =
 /** The keys of a session. On a Cluster, where they are on several nodes, only the session hash. */
 export type RenewedKeys = readonly [session: string, shadow: string, expirations: string] | readonly [session: string];
 
-const SOURCES = loadScripts(SCRIPT_SOURCES, 'spring', {
-  springRenewSession: 'renew-session',
-  springLostMembers: 'remove-lost-members',
-  springBuckets: 'expire-buckets',
-  springIncomplete: 'remove-incomplete-sessions',
-});
+const SCRIPTS = loadScripts(SCRIPT_SOURCES, 'spring');
 
 /**
  * The scripts that renew sessions as Spring does, and that look for what Spring leaves behind, each at one moment: what
@@ -34,18 +24,18 @@ const SOURCES = loadScripts(SCRIPT_SOURCES, 'spring', {
  * is.
  */
 export class SpringScripts {
-  readonly #scripts: ScriptsByName<keyof typeof SOURCES>;
+  readonly #run: RunScript<keyof typeof SCRIPTS>;
   readonly #mends: 0 | 1;
 
   constructor(client: Redis, mends = false) {
-    this.#scripts = defineScripts(client, SOURCES);
+    this.#run = defineScripts(client, SCRIPTS);
     this.#mends = mends ? 1 : 0;
   }
 
   /** Renews a live session. `prefix`: of all keys of the namespace. */
   async renew(keys: RenewedKeys, prefix: string, id: string): Promise<RenewSessionReply> {
-    const reply = await this.#scripts.springRenewSession(keys.length, keys, [prefix, id]);
-    const [outcome, time = ''] = reply as [outcome: RenewSessionReply['outcome'], time?: string];
+    type Reply = [outcome: RenewSessionReply['outcome'], time?: string];
+    const [outcome, time = ''] = await this.#run<Reply>('renew-session', keys, [prefix, id]);
     return outcome === 'unreadable' ? { outcome, time } : { outcome };
   }
 
@@ -54,26 +44,25 @@ export class SpringScripts {
     place: string,
     all: readonly Member[],
   ): Promise<Member[]> {
-    const [keys, members] = [all.map(({ key }) => key), all.map(({ stored }) => stored)];
     // As bytes: those of Java are no text.
-    const args = [this.#mends, ...members] as unknown as string[];
-    return chosen(all, await this.#scripts.springLostMembers(keys.length + 1, place, keys, args));
+    const args = [this.#mends, ...all.map(({ stored }) => stored)];
+    return chosen(all, await this.#run('remove-lost-members', [place, ...all.map(({ key }) => key)], args));
   }
 
   /** Buckets without a time to live. They get as long as Spring keeps what has ended. */
   async lastingBuckets<Bucket extends { readonly key: string }>(all: readonly Bucket[]): Promise<Bucket[]> {
     const keys = all.map(({ key }) => key);
-    return chosen(all, await this.#scripts.springBuckets(keys.length, keys, [this.#mends]));
+    return chosen(all, await this.#run('expire-buckets', keys, [this.#mends]));
   }
 
   async incompleteSessions<Keys extends { readonly session: string; readonly shadow: string }>(
     all: readonly Keys[],
   ): Promise<Keys[]> {
     const keys = all.flatMap(({ session, shadow }) => [session, shadow]);
-    return chosen(all, await this.#scripts.springIncomplete(keys.length, keys, [this.#mends]));
+    return chosen(all, await this.#run('remove-incomplete-sessions', keys, [this.#mends]));
   }
 }
 
-function chosen<T>(all: readonly T[], numbers: unknown): T[] {
-  return (numbers as number[]).map((number) => all[number - 1]!);
+function chosen<T>(all: readonly T[], numbers: readonly number[]): T[] {
+  return numbers.map((number) => all[number - 1]!);
 }
