@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { jest } from '@jest/globals';
 import { Injectable, type INestApplicationContext, Module, type Provider } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
@@ -54,6 +55,22 @@ describe('MapDeadlineModule', () => {
     apps.push(app);
     return app.init();
   }
+
+  it('calls no handler on behalf of the request that has scheduled the deadline', async () => {
+    const requests = new AsyncLocalStorage<string>();
+    const seen: unknown[] = [];
+    @Injectable()
+    class Mails {
+      @OnDeadline(visit)
+      send() {
+        seen.push(requests.getStore());
+      }
+    }
+    const app = await start(MapDeadlineModule, [Mails]);
+    await requests.run('of ann', () => app.get(Deadlines).schedule(visit, 'a', { in: 0, data: {} }));
+    await eventually(() => seen.length === 1);
+    expect(seen).toEqual([undefined]);
+  });
 
   it('uses the serializer it is given', async () => {
     const app = await start(MapDeadlineModule.forRoot({ serializer: new Marked() }));

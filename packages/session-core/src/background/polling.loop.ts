@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { logger } from '../logging/session.logger.js';
 import { shownStack } from '../logging/shown-error.js';
 
@@ -6,6 +7,8 @@ export class PollingLoop {
   #active = false;
   #timer: NodeJS.Timeout | undefined;
   #step: Promise<void> = Promise.resolve();
+  /** A request may start the loop, which outlives it. */
+  readonly #outside = AsyncLocalStorage.snapshot();
 
   /**
    * @param name the beginning of the log line about a failed step, such as `The search for expired sessions`
@@ -20,7 +23,7 @@ export class PollingLoop {
   /** Starts the loop; the first step runs after one interval. Does not keep the process alive. */
   start(): void {
     this.#active = true;
-    this.#schedule();
+    this.#outside(() => this.#schedule());
   }
 
   /** Stops the loop. Resolves when the step that is running, if any, has finished. */

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import type { OnApplicationBootstrap, OnApplicationShutdown, OnModuleInit } from '@nestjs/common';
 import type { DiscoveryService, MetadataScanner } from '@nestjs/core';
 import { isObservable, lastValueFrom } from 'rxjs';
@@ -49,6 +50,8 @@ export abstract class HandlerDispatcher<Event, Mark extends HandlerMark>
   #isReady = false;
   #handlers: readonly ExploredHandler<Mark>[] | undefined;
   #types: { readonly group: readonly string[]; readonly broadcast: readonly string[] } | undefined;
+  /** A request may have caused an event, but its session is not that of a handler. */
+  readonly #outside = AsyncLocalStorage.snapshot();
 
   /** @internal `prepare`: what is left to do when the application is bootstrapped, before handlers can be called. */
   constructor(
@@ -156,7 +159,7 @@ export abstract class HandlerDispatcher<Event, Mark extends HandlerMark>
    * first.
    */
   protected run(work: () => Promise<void>): Promise<void> {
-    return this.track(this.#ready.then(work));
+    return this.track(this.#ready.then(() => this.#outside(work)));
   }
 
   /** @internal The same for work that has begun. */

@@ -5,6 +5,7 @@ import { DetachedSession } from './detached-session.js';
 import type { RequestSession } from './request-session.js';
 import { RequestSessions } from './request-sessions.js';
 import { ResponseCommit } from './response-commit.js';
+import { isUpgrade } from './upgrade-origins.js';
 
 export interface Call {
   /** `graphql`: also where its context has no request. `operation`: a resolver over a connection, such as a socket. */
@@ -131,10 +132,6 @@ export function requestOf(source: object): IncomingMessage {
 
 function isRequest(value: unknown): value is IncomingMessage {
   return typeof value === 'object' && value !== null && 'headers' in value && 'socket' in value;
-}
-
-export function isUpgrade(request: IncomingMessage): boolean {
-  return (request as { readonly upgrade?: boolean }).upgrade === true;
 }
 
 const NO_SOCKETS =

@@ -28,7 +28,7 @@ import { deviceOf } from './session-device.js';
 import { SessionExtension } from './session-extension.js';
 import type { NamedForeignSession } from './session-takeover.js';
 import { SessionScope } from './session.scope.js';
-import { UpgradeOrigins } from './upgrade-origins.js';
+import { isUpgrade, UpgradeOrigins } from './upgrade-origins.js';
 
 /** By the HTTP server of an application, and by the function that it calls with each request. */
 const applications = new WeakMap<object, RequestSessions>();
@@ -102,6 +102,9 @@ export class RequestSessions implements OnModuleInit {
 
   /** Whether a connection may be opened from the page that opens it. A refusal is a security event. */
   allowsOriginOf(request: IncomingMessage): boolean {
+    const { socket } = request;
+    // Comes first with each upgrade. Nobody listens while the store is asked, and an error would end the process.
+    if (isUpgrade(request) && socket.listenerCount('error') === 0) socket.on('error', () => undefined);
     if (this.origins.allows(request)) return true;
     if (!this.options.securityEvents.report('refused-origin', { request })) this.#log.warn('origin', FOREIGN_ORIGIN);
     return false;

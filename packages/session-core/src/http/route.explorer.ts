@@ -27,6 +27,11 @@ interface GraphqlOptions {
   readonly fieldResolverEnhancers?: readonly string[];
 }
 
+/** A `ClientProxy` of @nestjs/microservices, which an application need not have. */
+export interface MessageClient {
+  connect(): Promise<unknown>;
+}
+
 /** Finds out at start which parts of the application have to do with sessions, so that the others pay nothing. */
 @Injectable()
 export class RouteExplorer {
@@ -38,6 +43,11 @@ export class RouteExplorer {
   /** Middleware classes count once `configure()` of all modules has run. */
   get injectsContext(): boolean {
     return [...this.#wrappers()].some((wrapper) => dependenciesOf(wrapper).some(({ token }) => isContext(token)));
+  }
+
+  /** The clients of microservices. */
+  get clients(): MessageClient[] {
+    return [...this.#wrappers()].map(({ instance }) => instance as unknown).filter(isMessageClient);
   }
 
   has(key: symbol): boolean {
@@ -146,6 +156,12 @@ function dependenciesOf(wrapper: InstanceWrapper): InstanceWrapper[] {
   const parameters = (wrapper.getCtorMetadata() as (InstanceWrapper | undefined)[] | undefined) ?? [];
   const properties = (wrapper.getPropertiesMetadata() as { wrapper: InstanceWrapper }[] | undefined) ?? [];
   return [...parameters, ...properties.map((property) => property.wrapper)].filter((each) => each !== undefined);
+}
+
+/** By its methods: the package may be a copy. */
+function isMessageClient(instance: unknown): instance is MessageClient {
+  const found = Object(instance) as Record<string, unknown>;
+  return ['connect', 'send', 'emit', 'publish', 'dispatchEvent'].every((name) => typeof found[name] === 'function');
 }
 
 function isContext(token: unknown): boolean {

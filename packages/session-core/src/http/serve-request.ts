@@ -6,6 +6,7 @@ import type { RequestSessions } from './request-sessions.js';
 import { ResponseCommit } from './response-commit.js';
 import { isDestroyed } from './response-hold.js';
 import { sessionProperty } from './session-property.js';
+import { isUpgrade } from './upgrade-origins.js';
 
 /** Serves requests, as the filter of Spring Session does: what each goes through stands in this file, in its order. */
 export class RequestServer {
@@ -31,7 +32,8 @@ export class RequestServer {
     if (endpoints?.serves(request, response)) return;
     if (exclusion?.(request)) return next();
     const enter = (found?: FoundSession) => this.#enter(new ServedRequest(request, response, parts, found), next);
-    const loading = loader.load(request);
+    // A platform may get upgrades as well, such as from @fastify/websocket. CORS does not hold for what opens them.
+    const loading = isUpgrade(request) && !this.sessions.allowsOriginOf(request) ? undefined : loader.load(request);
     if (!loading) return enter();
     const { socket } = request;
     const wasReadable = socket.readable;

@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks';
 import { type CanActivate, Inject, Injectable, type OnModuleInit, Optional } from '@nestjs/common';
 import { ApplicationConfig } from '@nestjs/core';
 import { WarnOnce } from '../logging/warn-once.js';
@@ -5,7 +6,7 @@ import { DEVICE_BOUND } from '../device/device-bound.guard.js';
 import { hasForeignGuard, isMetadataKnown, putFirst, putLast } from './handler-metadata.js';
 import { GuardedConnections } from './open-connections.js';
 import { RevocationGuard, RevocationInterceptor } from './revocation.js';
-import { RouteExplorer } from './route.explorer.js';
+import { type MessageClient, RouteExplorer } from './route.explorer.js';
 import { KEEP_SESSION_IDLE, SESSION_OUTAGE_POLICY } from './session-route.decorators.js';
 import { SessionRouteGuard } from './session-route.guard.js';
 import { saveBeforeNestAnswers, SessionInterceptor } from './session.interceptor.js';
@@ -64,6 +65,7 @@ export class SessionEnhancers implements OnModuleInit {
   onModuleInit(): void {
     // Not earlier, because middleware classes are known only now. Without HTTP there is no request to pay for it.
     if (this.#isServing && !this.routes.injectsContext) this.scope.leaveOut();
+    else this.routes.clients.forEach(connectOutside);
   }
 
   get #hasForeignGuard(): boolean {
@@ -77,6 +79,15 @@ export class SessionEnhancers implements OnModuleInit {
     const { config } = this;
     return [...(config?.getGlobalInterceptors() ?? []), ...(config?.getGlobalRequestInterceptors() ?? [])].length > 0;
   }
+}
+
+/**
+ * The request that happens to open the connection of a microservice must not lend its session to all whose replies come
+ * over it: operators of an Observable run where its values come from.
+ */
+function connectOutside(client: MessageClient): void {
+  const connect = AsyncResource.bind(client.connect.bind(client));
+  client.connect = () => connect();
 }
 
 /** Puts enhancers before the global ones of the application; where the list of Nest is only a copy, behind them. */

@@ -28,7 +28,7 @@ export class SessionScope implements OnApplicationShutdown {
     if (current) return current;
     throw new SessionStateError(
       'There is no session here: this code does not run on behalf of an HTTP request or of a message to a gateway, or ' +
-        'its request is excluded',
+        'its request is excluded. In operators of an Observable and callbacks, use a session that you took before',
     );
   }
 
@@ -86,7 +86,8 @@ export class SessionContext {
   constructor(@Inject(SessionScope) private readonly scope: SessionScope) {}
 
   /**
-   * The session of the request that is being served.
+   * The session of the request that is being served. In an operator of an Observable, that is the request which emits
+   * the value, perhaps of another user: take the session before.
    * @throws SessionStateError where `isActive` is false; SessionStoreError when the session could not be loaded
    */
   get session(): Session {

@@ -7,11 +7,12 @@ import { assertPrincipalName, PRINCIPAL_ATTRIBUTE } from '../session/attribute-n
 import type { SessionInfo } from '../session/session-info.js';
 import { indexTerm } from '../session/session-indexes.js';
 import { TrackedSession } from '../session/tracked-session.js';
-import { isUpgrade, requestOf } from './call.js';
+import { requestOf } from './call.js';
 import type { RequestSession } from './request-session.js';
 import { RequestSessions } from './request-sessions.js';
 import { ResponseCommit } from './response-commit.js';
 import { endForeign } from './session-takeover.js';
+import { isUpgrade } from './upgrade-origins.js';
 
 /**
  * The sessions of the application: those of a principal, and that of a request for code that has no `@Session()`. What

@@ -31,3 +31,7 @@ export class UpgradeOrigins {
     return isOriginOf(origin, request, [host]) && !(this.#isHttpsOnly && mayHaveBeenChanged(origin, request));
   }
 }
+
+export function isUpgrade(request: IncomingMessage): boolean {
+  return (request as { readonly upgrade?: boolean }).upgrade === true;
+}

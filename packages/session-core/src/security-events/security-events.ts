@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import type { IncomingMessage } from 'node:http';
 import { holderOf } from './network-of.js';
 
@@ -133,6 +134,8 @@ export interface SecurityReportReader {
 export class SecurityEvents {
   readonly #limiter = new SecurityEventLimiter((event) => this.#listener?.hear(event));
   readonly #reader: SecurityReportReader;
+  /** An event may be told later, when another request has caused one. */
+  readonly #outside = AsyncLocalStorage.snapshot();
   #listener: SecurityEventListener | undefined;
 
   constructor(reader: SecurityReportReader) {
@@ -152,8 +155,8 @@ export class SecurityEvents {
       sessionId: sessionId === undefined ? undefined : shownId(sessionId),
     };
     // Each action of an admin is one of its own: none stands for another.
-    if (kind === 'admin-action') listener.hear(new SecurityEvent(kind, all));
-    else this.#limiter.add(kind, all);
+    if (kind === 'admin-action') this.#outside(() => listener.hear(new SecurityEvent(kind, all)));
+    else this.#outside(() => this.#limiter.add(kind, all));
     return listener.replacesLog(kind);
   }
 

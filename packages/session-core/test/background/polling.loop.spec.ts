@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { Logger } from '@nestjs/common';
 import { jest } from '@jest/globals';
 import { LeakGuard } from '@nest-session/test-infrastructure';
@@ -34,6 +35,16 @@ describe('PollingLoop', () => {
     const before = steps;
     await dueTimers();
     expect({ most, running, steps }).toEqual({ most: 1, running: 0, steps: before });
+  });
+
+  it('runs no step on behalf of the request that has started it', async () => {
+    const requests = new AsyncLocalStorage<string>();
+    const seen: unknown[] = [];
+    const loop = new PollingLoop('The loop', 1, () => Promise.resolve(seen.push(requests.getStore())));
+    requests.run('of ann', () => loop.start());
+    await eventually(() => seen.length >= 2, { interval: 1 });
+    await loop.stop();
+    expect(new Set(seen)).toEqual(new Set([undefined]));
   });
 
   it('has one timer however often it is started, and none when it is stopped, each time', async () => {

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import {
   Controller,
   Global,
@@ -108,6 +109,24 @@ describe('SessionEventDispatcher', () => {
     expect(log.join(', ')).toBe(
       'all created, ended this, page, all deleted, ended this, all id-changed, ended this, inherited r',
     );
+  });
+
+  it('calls no handler on behalf of the request that has caused the event', async () => {
+    const requests = new AsyncLocalStorage<string>();
+    const seen: unknown[] = [];
+    @Injectable()
+    class Mails {
+      @OnSessionEvent(SessionEvent)
+      @OnSessionEvent(SessionEvent, { broadcast: true })
+      async send() {
+        seen.push(requests.getStore());
+        await Promise.resolve();
+        seen.push(requests.getStore());
+      }
+    }
+    const dispatcher = await start([Mails]);
+    await requests.run('of ann', () => Promise.all([dispatcher.dispatch(deleted), dispatcher.broadcast(deleted)]));
+    expect(seen).toEqual([undefined, undefined, undefined, undefined]);
   });
 
   it('has no handlers when no method handles events', async () => {

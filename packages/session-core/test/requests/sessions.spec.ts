@@ -1,6 +1,8 @@
 import { once } from 'node:events';
-import type { IncomingMessage, Server } from 'node:http';
+import { type IncomingMessage, request as send, type Server, ServerResponse } from 'node:http';
+import { connect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import { text } from 'node:stream/consumers';
 import { Controller, Get, Inject, type INestApplication, Post, Req } from '@nestjs/common';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { type HttpAgent, ManualClock, sessionOf, signIn } from '@nest-session/testing';
@@ -180,6 +182,104 @@ describe('Sessions.load()', () => {
   it('refuses what is no request', async () => {
     const { app } = await startApp({});
     await expect(app.get(Sessions).load({})).rejects.toThrow(TypeError);
+  });
+});
+
+/** Passes upgrades to the platform as requests, as @fastify/websocket and express-ws do. */
+function routeUpgrades(app: INestApplication): void {
+  const platform = app.getHttpAdapter().getInstance() as { routing?: Route } & Route;
+  const route = platform.routing ?? platform;
+  (app.getHttpServer() as Server).on('upgrade', (request: IncomingMessage, socket: Socket) => {
+    const response = new ServerResponse(request);
+    response.assignSocket(socket);
+    response.on('finish', () => socket.destroySoon());
+    route(request, response);
+  });
+}
+
+type Route = (request: IncomingMessage, response: ServerResponse) => void;
+
+@Controller()
+class Chat {
+  @Get('chat')
+  chat(@Session() { principalName = 'nobody' }: Session) {
+    return principalName;
+  }
+}
+
+const UPGRADE = { Connection: 'Upgrade', Upgrade: 'websocket' };
+
+describe.each(['express', 'fastify'] as const)('an upgrade that is routed as a request on %s', (platform) => {
+  it('has the session only for a page of this origin', async () => {
+    const { app, origin, log } = await startApp({ platform, controllers: [Chat], configure: routeUpgrades });
+    const client = await signIn(app, { principalName: 'ada' });
+    const userFor = async (page: object) => {
+      const headers = { ...UPGRADE, ...client.headersFor('/'), ...page };
+      const sent = send(`${origin}/chat`, { headers, agent: false }).end();
+      const [response] = (await once(sent, 'response')) as [IncomingMessage];
+      const user = await text(response);
+      sent.destroy();
+      return user;
+    };
+    expect(await userFor({})).toBe('ada');
+    expect(await userFor({ origin })).toBe('ada');
+    for (const foreign of ['https://evil.example', 'null', origin.replace('127.0.0.1', 'evil.127.0.0.1.nip.io')]) {
+      expect(await userFor({ origin: foreign })).toBe('nobody');
+    }
+    expect(await userFor({ 'sec-fetch-site': 'cross-site' })).toBe('nobody');
+    expect(log.lines.filter((line) => line.includes('from a page of another origin'))).toHaveLength(1);
+  });
+});
+
+describe('a client that resets its connection', () => {
+  type Serve = (app: INestApplication) => void;
+
+  const loads: Serve = (app) => {
+    (app.getHttpServer() as Server).on('upgrade', (request: IncomingMessage, socket: Duplex) => {
+      void app
+        .get(Sessions)
+        .load(request)
+        .then((session) => session ?? socket.end('HTTP/1.1 401 Unauthorized\r\n\r\n'));
+    });
+  };
+
+  /** An error of the socket to which nobody listens would end the process, and fails the test. */
+  async function upgrade(serve: Serve) {
+    const { app, origin, store } = await startApp({ controllers: [Chat], configure: serve });
+    const closed = new Promise((resolve) => {
+      (app.getHttpServer() as Server).prependListener('upgrade', (_, socket) => socket.on('close', resolve));
+    });
+    const client = await signIn(app, { principalName: 'ada' });
+    const socket = connect(Number(new URL(origin).port), '127.0.0.1');
+    const say = (headers: object) => {
+      const lines = Object.entries({ Host: 'a', ...UPGRADE, ...headers }).map(
+        ([name, value]) => `${name}: ${value}\r\n`,
+      );
+      socket.write(`GET /chat HTTP/1.1\r\n${lines.join('')}\r\n`);
+    };
+    return { socket, store, closed, say, client };
+  }
+
+  it.each([
+    ['Sessions.load() asks', loads],
+    ['a platform that got the upgrade asks', routeUpgrades],
+  ])('while %s the store, ends no process', async (_, serve) => {
+    const { socket, store, closed, say, client } = await upgrade(serve);
+    const gate = store.gate('load');
+    say(client.headersFor('/'));
+    await gate.reached();
+    socket.resetAndDestroy();
+    await closed;
+    gate.open();
+  });
+
+  it('after it was refused, ends no process', async () => {
+    const { socket, closed, say } = await upgrade(loads);
+    say({});
+    const [head] = (await once(socket, 'data')) as [Buffer];
+    expect(head.toString()).toMatch(/^HTTP\/1\.1 401/);
+    socket.resetAndDestroy();
+    await closed;
   });
 });
 

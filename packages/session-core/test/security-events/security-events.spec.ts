@@ -5,6 +5,7 @@ import { inspect } from 'node:util';
 import {
   Controller,
   Get,
+  Inject,
   type INestApplication,
   Injectable,
   Logger,
@@ -31,6 +32,7 @@ import {
   OnSecurityEvent,
   SecurityEvent,
   Session,
+  SessionContext,
   SessionModule,
   type SessionModuleOptions,
   Sessions,
@@ -318,6 +320,26 @@ describe('the request of an event', () => {
 });
 
 describe('@OnSecurityEvent', () => {
+  it('is in the session of no request, neither of the one that it is about nor of another one', async () => {
+    @Injectable()
+    class Audit {
+      constructor(@Inject(SessionContext) readonly context: SessionContext) {}
+
+      @OnSecurityEvent()
+      record({ principalName }: SecurityEvent) {
+        heard.push({ principalName, isInRequest: this.context.isActive });
+      }
+    }
+    const heard: object[] = [];
+    const { agent } = await start({ providers: [Audit] });
+    const [ann, bob] = [agent(), agent()];
+    await Promise.all([ann.post('/account/login/ann'), bob.post('/account/login/bob')]);
+    // The first starts the time after which the last is told.
+    for (const client of [ann, bob, bob]) await client.post('/account/transfer');
+    await eventually(() => heard.length === 3);
+    expect(heard).toEqual(['ann', 'bob', 'bob'].map((principalName) => ({ principalName, isInRequest: false })));
+  });
+
   const heard = async (...names: string[]) => {
     const found: string[] = [];
     @Injectable()

@@ -1,12 +1,20 @@
 import type { AddressInfo, Server } from 'node:net';
 import { Controller, Get, Inject, Injectable } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { ClientProxyFactory, MessagePattern, type MicroserviceOptions, Transport } from '@nestjs/microservices';
+import {
+  type ClientProviderOptions,
+  type ClientProxy,
+  ClientProxyFactory,
+  ClientsModule,
+  MessagePattern,
+  type MicroserviceOptions,
+  Transport,
+} from '@nestjs/microservices';
 import { Session, SessionContext, SessionModule } from '@nest-session/core';
 import { RedisSessionModule, RedisSessionRepository } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
-import { HttpAgent, RedisServer } from '@nest-session/testing';
-import { lastValueFrom } from 'rxjs';
+import { freePort, HttpAgent, RedisServer } from '@nest-session/testing';
+import { firstValueFrom, lastValueFrom, map } from 'rxjs';
 
 LeakGuard.install();
 
@@ -59,6 +67,57 @@ function appModule() {
     providers: [Greeter],
   };
 }
+
+@Controller()
+class ShopController {
+  constructor(
+    @Inject(Greeter) private readonly greeter: Greeter,
+    @Inject('PRICES') private readonly prices: ClientProxy,
+  ) {}
+
+  @Get('piped')
+  piped() {
+    return this.prices.send<number>('price', {}).pipe(map(() => this.greeter.greet()));
+  }
+
+  @Get('awaited')
+  async awaited() {
+    await firstValueFrom(this.prices.send<number>('price', {}));
+    return this.greeter.greet();
+  }
+
+  @MessagePattern('price')
+  price() {
+    return 42;
+  }
+}
+
+it.each(['TCP', 'REDIS'] as const)('a reply over %s is in the session of nobody, until it is awaited', async (name) => {
+  const port = await freePort();
+  const options: MicroserviceOptions & ClientProviderOptions =
+    name === 'TCP'
+      ? { name: 'PRICES', transport: Transport.TCP, options: { host: '127.0.0.1', port } }
+      : {
+          name: 'PRICES',
+          transport: Transport.REDIS,
+          options: { host: '127.0.0.1', port: Number(new URL(server.url).port) },
+        };
+  const module = appModule();
+  module.imports.push(ClientsModule.register([options]));
+  module.controllers.push(ShopController as never);
+  const app = await NestFactory.create(module, { logger: false, abortOnError: false });
+  app.connectMicroservice(options);
+  await app.startAllMicroservices();
+  await app.listen(0, '127.0.0.1');
+  const url = await app.getUrl();
+  // The first request opens the connection over which the replies for all others come.
+  for (const agent of [new HttpAgent(url), new HttpAgent(url), new HttpAgent(url)]) {
+    const { id } = (await agent.get('/visit')).json<{ id: string }>();
+    expect((await agent.get('/piped')).text).toBe('hello nobody');
+    expect((await agent.get('/awaited')).text).toBe(`hello ${id}`);
+  }
+  await app.close();
+});
 
 it('message handlers of a hybrid application have no request session and find sessions by id', async () => {
   const app = await NestFactory.create(appModule(), { logger: false, abortOnError: false });

@@ -1,5 +1,7 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, Server } from 'node:http';
+import { connect as open } from 'node:net';
+import type { Duplex } from 'node:stream';
 import { Controller, type INestApplication, Param, Post, Req } from '@nestjs/common';
 import { IoAdapter } from '@nestjs/platform-socket.io';
 import { SubscribeMessage, WebSocketGateway } from '@nestjs/websockets';
@@ -176,6 +178,28 @@ describe('middleware that an adapter adds', () => {
       } finally {
         redis.thaw();
       }
+    }
+  });
+
+  it('ends no process when a client resets its connection before the middleware runs', async () => {
+    await start(PLACES['engine.use()']!);
+    const server = app.nest.getHttpServer() as Server;
+    const arrived = new Promise<Duplex>((resolve) => server.prependListener('upgrade', (_, each) => resolve(each)));
+    const client = open(Number(new URL(app.origin).port), '127.0.0.1');
+    const { cookie } = ann.headersFor('/') as { cookie: string };
+    redis.freeze();
+    try {
+      client.write(
+        `GET /sockets/?EIO=4&transport=websocket HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n` +
+          `Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nCookie: ${cookie}\r\n\r\n`,
+      );
+      const socket = await arrived;
+      const closed = new Promise((resolve) => socket.on('close', resolve));
+      client.resetAndDestroy();
+      // An error of the socket to which nobody listens would end the process, and fails the test.
+      await closed;
+    } finally {
+      redis.thaw();
     }
   });
 
