@@ -55,7 +55,7 @@ async function draw(browser, address) {
   for (const name of await page.locator('#scenarios button').allInnerTexts()) {
     await press(name);
     // A comparison ends when all buttons can be pressed again.
-    await page.locator('#scenarios [aria-disabled="false"]').first().waitFor({ timeout: 60_000 });
+    await page.locator('#scenarios [aria-disabled="false"]').first().waitFor({ timeout: 120_000 });
   }
   await page.screenshot({ path: `${root}${FOLDER}/comparison.png`, fullPage: true });
   await page.getByRole('tab', { name: 'Shop and engine room' }).click();

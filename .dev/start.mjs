@@ -1,5 +1,5 @@
 // npm start: the demo on a private Redis, or on that of REDIS_URL, as two processes, beside a shop with
-// express-session. With --instances 3: as three processes. With --watch: as one, again whenever a source file changes,
+// express-session. With TLS_CERT and TLS_KEY, also over https. With --instances 3: as three processes. With --watch: as one, again whenever a source file changes,
 // without that shop.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -7,10 +7,12 @@ import { createServer } from 'node:net';
 import { parseArgs } from 'node:util';
 import { ensurePackages, ensureRedis } from './install.mjs';
 import { main, onStopSignal, root, runQuietly } from './processes.mjs';
+import { startTlsProxy } from './tls-proxy.mjs';
 
 // Other machines reach the demo only if HOST says so.
 const HOST = process.env.HOST || '127.0.0.1';
 const USUAL_PORT = 3000;
+const USUAL_TLS_PORT = 3443;
 const STOP_TIMEOUT = 10_000;
 
 await main(async () => {
@@ -22,6 +24,7 @@ await main(async () => {
   onEndOfNpm(() => told.abort());
   const redis = process.env.REDIS_URL ? undefined : await startRedis();
   const compilers = watch ? startCompilers() : [];
+  let proxy;
   try {
     const memory = process.env.REDIS_URL ? {} : { SESSION_STORE: 'memory' };
     const store = redis ? { REDIS_URL: redis.url, OWN_REDIS: 'yes' } : memory;
@@ -31,8 +34,10 @@ await main(async () => {
     const env = { ...process.env, ...store, HOST, PORT: `${await choosePort()}`, INSTANCES: `${INSTANCES}` };
     const isAlone = watch || isInMemory;
     if (!isAlone) env.EXPRESS_SESSION_URL = `http://127.0.0.1:${await freePort(0, '127.0.0.1')}`;
+    proxy = await serveTls(env);
     return await runDemo(env, { told: told.signal, watch, isAlone });
   } finally {
+    proxy?.stop();
     for (const compiler of compilers) compiler.kill();
     await redis?.stop();
   }
@@ -75,6 +80,17 @@ function startCompilers() {
     ['.dev/embed-scripts.mjs', '--watch'],
     ['node_modules/typescript/bin/tsc', '-b', '--watch', '--preserveWatchOutput', 'apps/demo'],
   ].map((args) => spawn(process.execPath, args, { cwd: root, stdio: ['ignore', 'inherit', 'inherit'] }));
+}
+
+/** https in front of the demo, if the environment names a certificate; undefined without one. */
+async function serveTls(env) {
+  const { TLS_CERT: cert, TLS_KEY: key } = process.env;
+  if (!cert || !key) return undefined;
+  const port = process.env.TLS_PORT ?? (await freePort(USUAL_TLS_PORT));
+  const proxy = await startTlsProxy({ cert, key, port, host: HOST }, { host: HOST, port: env.PORT });
+  env.HOSTS = [process.env.HOSTS, `localhost:${proxy.port}`].filter(Boolean).join();
+  console.log(`Over https: https://localhost:${proxy.port}`);
+  return proxy;
 }
 
 /** Resolves to the demo's exit code; 0 when it ended because we were told to stop. */

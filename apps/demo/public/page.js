@@ -123,7 +123,7 @@ async function showDevices() {
   $('end-others').disabled = devices.length < 2;
 }
 
-function deviceRow({ id, device, creationTime, lastAccessedTime, timeToLive, isThisOne }) {
+function deviceRow({ id, device, creationTime, lastAccessedTime, timeToLive, isThisOne, isBound }) {
   const name = `${browserOf(device?.userAgent)}${isThisOne ? ', this one' : ''}`;
   const times = `Created ${timeOf(creationTime)}, last used ${timeOf(lastAccessedTime)}, ends in ${minutes(Math.ceil(timeToLive / 1000))}`;
   const about = make(
@@ -131,12 +131,16 @@ function deviceRow({ id, device, creationTime, lastAccessedTime, timeToLive, isT
     { className: 'grow' },
     make('strong', { textContent: name }),
     make('p', { className: 'quiet', textContent: times }),
+    make('p', { className: 'quiet', textContent: isBound ? BOUND : UNBOUND }),
   );
   const button = make('button', { type: 'button', value: id, textContent: 'End' });
   button.dataset.next = 'refresh-devices';
   button.setAttribute('aria-label', `End ${name}, created ${timeOf(creationTime)}`);
   return make('li', { className: 'row' }, about, button);
 }
+
+const BOUND = 'Bound to its browser: a copy of its cookie opens nothing.';
+const UNBOUND = 'Not bound: whoever copies its cookie has the session.';
 
 function browserOf(userAgent = 'Unknown browser') {
   const [, browser = userAgent.split(/[\s/]/)[0]] =

@@ -15,6 +15,12 @@ export const SCENARIOS = {
     about: 'One tab logs out, while a request of another tab takes 1.5 s.',
     why: 'express-session stores what the slow request had loaded, and so brings the session back. nest-session saves nothing into a session that has ended.',
   },
+  'stolen-cookie': {
+    title: 'A copied cookie',
+    about:
+      'dora has signed in a minute ago. Malware copies her session cookie, and a thief puts it into another browser.',
+    why: 'express-session serves whoever has the cookie. nest-session has bound the session to her browser, which keeps a key that cannot be copied and proves every few minutes that it has it. Who copies all of her cookies gets in for ten minutes at most. Browsers that cannot bind are served as on the left.',
+  },
   killed: {
     title: 'kill -9 before the mail',
     about:

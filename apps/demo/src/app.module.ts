@@ -32,6 +32,8 @@ const WITHOUT_SESSION = /^GET \/([\w-]+\.(css|js|svg)|faults|events)?(\?|$)|^(GE
       // Every request counts as an access, so that the countdown of the page starts where the session's does.
       touchInterval: 0,
       devices: true,
+      // A cookie that is copied out of a browser that can bind sessions opens nothing.
+      deviceBound: { mode: 'enforce' },
       // A user who signs in does not want attributes that someone else may have set before.
       visitorAttributes: ['fault'],
       exclude: ({ method, url }) => WITHOUT_SESSION.test(`${method} ${url}`),

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { isIP } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import type { NestApplicationOptions } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
@@ -6,6 +7,7 @@ import { ExpressAdapter, type NestExpressApplication } from '@nestjs/platform-ex
 import { WsAdapter } from '@nestjs/platform-ws';
 import { AppModule } from './app.module.js';
 import { measureRequest } from './engine-room/request-costs.js';
+import { LISTEN_ADDRESS } from './http/address.js';
 import { HostMiddleware } from './http/host.middleware.js';
 import { SECURITY_HEADERS } from './http/security-headers.js';
 
@@ -17,6 +19,8 @@ export async function createDemo(options: NestApplicationOptions = {}): Promise<
   const app = await NestFactory.create<NestExpressApplication>(AppModule, guardedAdapter(), options);
   // Without them SIGTERM and Ctrl-C would cut off requests and event handlers that are running.
   app.enableShutdownHooks();
+  // Who connects from this machine may say that TLS ends there.
+  app.set('trust proxy', ['loopback', ...(isIP(LISTEN_ADDRESS) ? [LISTEN_ADDRESS] : [])]);
   app.useStaticAssets(PAGE);
   app.useWebSocketAdapter(new WsAdapter(app));
   return app;

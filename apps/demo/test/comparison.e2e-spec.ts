@@ -43,25 +43,26 @@ describe('the split screen of the demo, in Chromium', () => {
   afterEach(() => expect(errors.splice(0)).toEqual([]));
 
   /** Presses the button, and resolves to what is shown of each side when both have been measured. */
-  async function press(button: string, scenario: string): Promise<string[]> {
+  async function press(button: string, scenario: string, within = WITHIN_A_MINUTE): Promise<string[]> {
     await page.getByRole('button', { name: button, exact: true }).click();
     const findings = page.locator(`#${scenario} .finding`);
     return eventually(async () => {
       const texts = await findings.allInnerTexts();
       expect(texts).toEqual([expect.stringMatching(/^(Right|Slow|Wrong): /), expect.stringMatching(/^Right: /)]);
       return texts;
-    }, WITHIN_A_MINUTE);
+    }, within);
   }
 
   it(
     'has a button for each scenario, which can be pressed, and starts no session of the visitor',
     async () => {
       const buttons = page.locator('#scenarios button');
-      await buttons.nth(6).waitFor();
+      await buttons.nth(7).waitFor();
       expect(await buttons.allInnerTexts()).toEqual([
         'Two tabs add at once',
         'Redirect after a login, slow Redis',
         'Log out during a slow request',
+        'A copied cookie',
         'kill -9 before the mail',
         'Redis frozen',
         'Log out everywhere',
@@ -109,6 +110,18 @@ describe('the split screen of the demo, in Chromium', () => {
       expect(right).toMatch(
         /^Right: Logged out \(204\)\. The slow request ended \(20\d\), and the old cookie is still logged out\.$/,
       );
+    },
+    SLOWLY.timeout,
+  );
+
+  it(
+    'shows that a copied cookie opens the session on the left, and nothing on the right',
+    async () => {
+      // The user signs in when the page is opened, and the thief comes a minute later.
+      const [left, right] = await press('A copied cookie', 'stolen-cookie', { timeout: 120_000 });
+      const thief = 'With the copied cookie, the browser of the thief is signed in as';
+      expect(left).toBe(`Wrong: ${thief} dora, and dora is still signed in.`);
+      expect(right).toBe(`Right: ${thief} nobody, and dora is still signed in.`);
     },
     SLOWLY.timeout,
   );

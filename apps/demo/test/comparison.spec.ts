@@ -23,6 +23,7 @@ describe('the comparison of the demo', () => {
       'two-tabs': reason,
       redirect: reason,
       'sign-out': reason,
+      'stolen-cookie': reason,
       killed: reason,
       frozen: reason,
       everywhere: reason,

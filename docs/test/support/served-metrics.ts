@@ -7,6 +7,7 @@ import { type Metric, metricsOf, seriesNames, type Writer, WRITERS } from './pro
 const VALUES: Readonly<Record<string, readonly string[]>> = {
   error_type: ['', 'SessionStoreError'],
   nest_session_operation: ['load'],
+  nest_session_outcome: ['any', 'missing', 'wrong-key', 'second-key'],
   nest_session_outage_policy: ['reject'],
   nest_session_notifications_state: ['silent'],
 };

@@ -14,7 +14,8 @@ export class ComparisonController {
 
   /** Returns for each scenario why it is not available, or null. */
   @Get()
-  list(): Record<string, string | null> {
+  list(@Req() { socket }: IncomingMessage): Record<string, string | null> {
+    this.referee.warm(socket.localPort!);
     return Object.fromEntries(Object.entries(SCENARIOS).map(([name, each]) => [name, this.referee.reason(each)]));
   }
 

@@ -14,6 +14,10 @@ export interface Scenario {
   /** Whether it needs a Redis that the demo may stop for a while. */
   readonly needsOwnRedis?: boolean;
   readonly needsInstances?: boolean;
+  /** Whether others may run at the same time. */
+  readonly isHarmless?: boolean;
+  /** Begins what takes long, at the origin of a side, when somebody opens the page. */
+  warm?(origin: string): Promise<unknown>;
   prepare(visitor: Visitor): Promise<unknown>;
   /** Makes the Redis of both sides fail, once both are prepared. */
   breakRedis?(redis: Redis): Promise<unknown>;

@@ -4,6 +4,7 @@ import { frozen } from './scenarios/frozen.js';
 import { killed } from './scenarios/killed.js';
 import { redirect } from './scenarios/redirect.js';
 import { signOut } from './scenarios/sign-out.js';
+import { stolenCookie } from './scenarios/stolen-cookie.js';
 import { twoTabs } from './scenarios/two-tabs.js';
 import { unpaidOrder } from './scenarios/unpaid-order.js';
 
@@ -12,6 +13,7 @@ export const SCENARIOS: Readonly<Record<string, Scenario>> = {
   'two-tabs': twoTabs,
   redirect,
   'sign-out': signOut,
+  'stolen-cookie': stolenCookie,
   killed,
   frozen,
   everywhere,

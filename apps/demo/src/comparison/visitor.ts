@@ -18,7 +18,7 @@ export class Visitor {
   readonly #cookies = new Map<string, string>();
 
   constructor(
-    private readonly origin: string,
+    readonly origin: string,
     readonly requests: SentRequest[] = [],
   ) {}
 

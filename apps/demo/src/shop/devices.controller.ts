@@ -1,5 +1,5 @@
 import { Controller, Delete, Get, HttpCode, NotFoundException, Param } from '@nestjs/common';
-import { Authenticated, Session, type SessionInfo, Sessions } from '@nest-session/core';
+import { Authenticated, Session, type SessionInfo, SessionRepository, Sessions } from '@nest-session/core';
 
 const MOST_SHOWN = 20;
 
@@ -7,16 +7,25 @@ const MOST_SHOWN = 20;
 @Authenticated()
 @Controller('devices')
 export class DevicesController {
-  constructor(private readonly sessions: Sessions) {}
+  constructor(
+    private readonly sessions: Sessions,
+    private readonly repository: SessionRepository,
+  ) {}
 
   @Get()
-  async list(@Session() session: Session): Promise<(SessionInfo & { readonly isThisOne: boolean })[]> {
-    const devices = [];
+  async list(@Session() session: Session): Promise<(SessionInfo & { isThisOne: boolean; isBound: boolean })[]> {
+    const devices: SessionInfo[] = [];
     for await (const device of this.sessions.ofPrincipal(session.principalName!)) {
-      devices.push({ ...device, isThisOne: device.id === session.id });
+      devices.push(device);
       if (devices.length === MOST_SHOWN) break;
     }
-    return devices;
+    // Whether each is bound to its browser stands in its attributes, which the index does not know.
+    const all = await this.repository.findByIds(devices.map(({ id }) => id));
+    return devices.map((device, i) => ({
+      ...device,
+      isThisOne: device.id === session.id,
+      isBound: all[i]?.device?.bound ?? false,
+    }));
   }
 
   @Delete(':id')

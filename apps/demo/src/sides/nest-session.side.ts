@@ -14,7 +14,7 @@ import { Authenticated, Session, Sessions, SkipCsrf } from '@nest-session/core';
 import { SameOriginGuard } from '../http/same-origin.guard.js';
 import { ShortTextPipe } from '../short-text.pipe.js';
 import { askForPrice } from './price.js';
-import { ACCOUNT, type AccountView } from './side.js';
+import { type AccountView, accountOf } from './side.js';
 
 /** The right side of the comparison: a shop with nest-session. The left side has the same routes. */
 @SkipCsrf()
@@ -41,8 +41,8 @@ export class NestSessionSide {
 
   @Post('login')
   @Redirect('/compared/account', 303)
-  login(@Session() session: Session): void {
-    session.signIn(ACCOUNT);
+  login(@Session() session: Session, @Query('robbed', new ParseBoolPipe({ optional: true })) isRobbed?: boolean): void {
+    session.signIn(accountOf(isRobbed));
   }
 
   @Post('logout')

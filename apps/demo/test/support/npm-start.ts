@@ -49,6 +49,15 @@ export class NpmStart {
     }, SLOWLY);
   }
 
+  /** Resolves to its address over https, with the variables `TLS_CERT` and `TLS_KEY`. */
+  originOfTls(): Promise<string> {
+    return eventually(() => {
+      const address = /^Over https: (https:\/\/localhost:\d+)$/m.exec(this.output)?.[1];
+      if (!address) throw new Error(`No address of https in: ${this.output}`);
+      return address;
+    }, SLOWLY);
+  }
+
   /** The process ids of so many instances that run, by their log lines. */
   instances(count: number): Promise<number[]> {
     return eventually(() => {

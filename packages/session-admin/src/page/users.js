@@ -76,7 +76,7 @@ async function list(wanted, offset) {
 }
 
 function cardOf(session, isOpen) {
-  const { id, device, principalName, isOwn } = session;
+  const { id, device, principalName, isOwn, bound } = session;
   const name = deviceName(device);
   const badge = (textContent) => make('span', { className: 'badge', textContent });
   const own = isOwn ? badge('your own') : undefined;
@@ -85,7 +85,13 @@ function cardOf(session, isOpen) {
   details.addEventListener('toggle', () => details.open && attempt(() => open(details, session)));
   const options = { className: 'danger', label: `End this session: ${name}` };
   const actions = bar(rights.end && button('End this session', () => end(session, name), options));
-  return card(id, make('h4', {}, foreign(name), own, visitor), summaryOf(session), details, actions);
+  return card(
+    id,
+    make('h4', {}, foreign(name), own, visitor, bound && badge('bound')),
+    summaryOf(session),
+    details,
+    actions,
+  );
 }
 
 function summaryOf({ authenticatedTime, creationTime, lastAccessedTime, expirationTime, device, isOwn }) {
@@ -107,7 +113,7 @@ async function open(details, shown) {
   const { id, principalName } = shown;
   const session = await read(`sessions/${encodeURIComponent(id)}`, { username: userOf(shown) });
   if (details.children.length > 1) return;
-  const { creationTime, maxInactiveInterval, absoluteExpirationTime, device, size, attributes } = session;
+  const { creationTime, maxInactiveInterval, absoluteExpirationTime, device, bound, size, attributes } = session;
   details.append(
     facts([
       ['User', principalName && foreign(principalName)],
@@ -116,6 +122,7 @@ async function open(details, shown) {
       ['May be unused for', maxInactiveInterval < 0 ? 'ever' : duration(maxInactiveInterval)],
       ['Ends at the latest', absoluteExpirationTime ? instant(absoluteExpirationTime) : 'never'],
       ['Browser says', device?.userAgent && foreign(device.userAgent)],
+      ['Bound to its browser', bound ? ['since ', instant(bound.since), `, by ${bound.by}`] : 'no'],
       ['Size', bytes(size)],
     ]),
     make('h5', { textContent: attributes.length === 0 ? 'No attributes' : 'Attributes' }),

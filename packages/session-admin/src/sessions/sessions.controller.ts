@@ -171,6 +171,8 @@ function showSession({ record, session }: InspectedSession, { ownId, shownId }: 
     /** When it expires even if it is used; null: never. */
     absoluteExpirationTime: shownInstant(absoluteExpiry),
     device: device ? { address: device.address ?? null, userAgent: device.userAgent ?? null } : null,
+    /** Null where it is bound to no browser, or its browser does not know yet. */
+    bound: session.device?.bound ? { since: shownInstant(session.device.since), by: session.device.algorithm } : null,
     /** Bytes of the names and the texts of its attributes. */
     size: attributesOf({ record, session }).reduce((sum, { size }) => sum + size, 0),
     isOwn: id === ownId,

@@ -1,11 +1,13 @@
 import { createHash } from 'node:crypto';
 import { jest } from '@jest/globals';
-import type { CanActivate } from '@nestjs/common';
+import type { CanActivate, INestApplication } from '@nestjs/common';
+import type { NestExpressApplication } from '@nestjs/platform-express';
+import { FastifyAdapter } from '@nestjs/platform-fastify';
 import type { Session } from '@nest-session/core';
 import { DeadlineModule, MapDeadlineModule } from '@nest-session/deadlines';
 import { RedisSessionModule } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
-import { eventually, RedisServer } from '@nest-session/testing';
+import { eventually, HttpAgent, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { AdminApp, type AdminAppOptions, closeApps, PATH, PLATFORMS } from '../support/admin.app.js';
 
@@ -57,6 +59,7 @@ describe.each(PLATFORMS)('the sessions on %s', (platform) => {
         expirationTime: INSTANT,
         absoluteExpirationTime: INSTANT,
         device: { address: expect.any(String), userAgent: expect.stringContaining('Chrome/140') },
+        bound: null,
         size: 'cart["apple"]'.length,
         isOwn: false,
       });
@@ -100,6 +103,23 @@ describe.each(PLATFORMS)('the sessions on %s', (platform) => {
         attributes: [{ name: 'cart', size }],
       });
       expect(response.text).not.toContain('secret-of-bob');
+    });
+
+    it('shows since when a session is bound to its browser, and by which algorithm', async () => {
+      const configure = (nest: INestApplication) =>
+        void (platform === 'Express' && (nest as NestExpressApplication).set('trust proxy', true));
+      const adapter = platform === 'Fastify' ? new FastifyAdapter({ trustProxy: true }) : undefined;
+      const app = await start({ session: { deviceBound: true }, configure, adapter });
+      const browser = await HttpAgent.for(app.nest, { bindsSessions: true });
+      await browser.post('/sign-in/bob');
+      await browser.get('/cart');
+      await app.signIn('bob');
+      const response = await (await app.admin()).get(`${PATH}/sessions?username=bob`);
+      expect(response.json<Listed>().sessions.map(({ bound }) => bound)).toEqual([
+        null,
+        { since: INSTANT, by: 'ES256' },
+      ]);
+      expect(response.text).not.toMatch(/secret|publicKey|visitor/);
     });
 
     it('marks the session of the administrator', async () => {

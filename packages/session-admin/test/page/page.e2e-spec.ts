@@ -1,12 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import type { CallHandler, ExecutionContext, NestInterceptor } from '@nestjs/common';
+import type { CallHandler, ExecutionContext, INestApplication, NestInterceptor } from '@nestjs/common';
+import type { NestExpressApplication } from '@nestjs/platform-express';
 import { DeadlineModule, Deadlines } from '@nest-session/deadlines';
 import { RedisSessionModule, SessionEventGroups } from '@nest-session/redis';
 import { RedisDeadlineModule } from '@nest-session/deadlines/redis';
 import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { launchChromium } from '@nest-session/test-infrastructure/browser';
-import { eventually, RedisServer } from '@nest-session/testing';
+import { eventually, HttpAgent, RedisServer } from '@nest-session/testing';
 import type { AxeResults } from 'axe-core';
 import type { Browser, BrowserContext, Page, Route } from 'playwright-core';
 import { map } from 'rxjs';
@@ -175,6 +176,25 @@ describe('the page, in Chromium', () => {
     await search(page, 'x');
     await page.getByRole('alert').getByText('No live session has this id').waitFor();
     expect(errors.splice(0)).toEqual([expect.stringContaining('status of 404')]);
+  });
+
+  it('shows which session is bound to its browser, and since when', async () => {
+    const configure = (nest: INestApplication) => void (nest as NestExpressApplication).set('trust proxy', true);
+    const app = await start({}, { session: { deviceBound: true }, configure });
+    const bob = await HttpAgent.for(app.nest, { bindsSessions: true });
+    await bob.post('/sign-in/bob');
+    await bob.get('/cart');
+    await app.signIn('bob');
+    const page = await open(app, { hash: '#users?username=bob' });
+    const cards = page.locator('#sessions > li');
+    await cards.nth(1).waitFor();
+    expect(await cards.getByText('bound', { exact: true }).count()).toBe(1);
+    for (const i of [0, 1]) await cards.nth(i).getByText('Details').click();
+    await cards.nth(0).getByText(/^no$/).waitFor();
+    await cards
+      .nth(1)
+      .getByText(/^since .* by ES256$/)
+      .waitFor();
   });
 
   it('shows more of many sessions', async () => {

@@ -1,4 +1,4 @@
-import { beganAt, isWellFormedIdOrToken, shownText } from '@nest-session/core/internal';
+import { beganAt, DEVICE_ATTRIBUTE, deviceIn, isWellFormedIdOrToken, shownText } from '@nest-session/core/internal';
 import { parsed } from '@nest-session/redis-events/internal';
 import { ATTRIBUTE_FIELD, ID_PATTERN, NO_KEY, type SessionPartitions } from '@nest-session/redis/internal';
 import { columns, shownBytes, shownDuration, shownTime } from './shown.js';
@@ -71,13 +71,15 @@ async function read({ connection, partitions, shownId }: OpenStore<SessionPartit
     keptFor: kept < 0 ? undefined : kept,
     encrypted: text('dataKey') !== undefined,
     device: parsed(text('device')),
+    // Not that of an encrypted one.
+    bound: deviceIn(parsed(text(ATTRIBUTE_FIELD + DEVICE_ATTRIBUTE))),
     attributes: attributes.map((name) => ({ name: name.slice(ATTRIBUTE_FIELD.length), bytes: hash[name]!.length })),
   };
 }
 
 function* linesOf(found: Found): Iterable<string> {
   if (!('attributes' in found)) return yield `${found.id} has another id now: ${found.forwardedTo}`;
-  const { id, live, attributes, device } = found;
+  const { id, live, attributes, device, bound } = found;
   const shown = (at: number | undefined) => (at === undefined ? undefined : shownTime(at));
   const facts = {
     session: id,
@@ -88,6 +90,7 @@ function* linesOf(found: Found): Iterable<string> {
     'ends at latest': shown(found.absoluteExpiry),
     [live ? 'ends in' : 'data kept for']: shownDuration(live ? found.timeToLive : found.keptFor),
     device: device === null ? undefined : JSON.stringify(device),
+    bound: bound?.bound ? `since ${shownTime(bound.since)}, ${bound.algorithm}` : undefined,
     encrypted: found.encrypted ? 'yes: the sizes are those of the encrypted texts' : undefined,
   };
   for (const [title, text] of Object.entries(facts)) if (text !== undefined) yield `${title.padEnd(16)}${text}`;

@@ -12,6 +12,7 @@ import type { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import type { SecurityEvents } from '../security-events/security-events.js';
 import { DEVICE_ATTRIBUTE, PRINCIPAL_ATTRIBUTE } from '../session/attribute-names.js';
 import { TrackedSession } from '../session/tracked-session.js';
+import type { SessionTelemetry } from '../telemetry/session-telemetry.js';
 import type { ResolvedDeviceBoundOptions } from './device-bound.options.js';
 import {
   bindingIn,
@@ -62,6 +63,7 @@ export class BoundDevices {
     readonly resolver: SessionIdResolver,
     readonly options: ResolvedDeviceBoundOptions,
     readonly securityEvents: SecurityEvents,
+    readonly telemetry: Pick<SessionTelemetry, 'device'> | undefined,
   ) {}
 
   static bindingOf(session: TrackedSession): DeviceBinding | undefined {
@@ -82,6 +84,13 @@ export class BoundDevices {
     if (check.evidence === 'proven' || check.reason !== undefined)
       this.#checks.set(request, checks.set(binding.id, check));
     return check;
+  }
+
+  /** Lets a request be counted by what it has shown. One that needs no proof says nothing. */
+  count(session: TrackedSession, { evidence, reason }: Partial<DeviceCheck> = {}): void {
+    const isExcluded = reason === undefined && (evidence === 'missing' || evidence === 'forged');
+    if (!this.telemetry || isExcluded || session.storedPrincipal === undefined) return;
+    this.telemetry.device('requests', reason ?? evidence ?? 'unbound');
   }
 
   /** Whether a request may open a session. `alias`: that of the session, where it is not that of the request. */
@@ -140,6 +149,7 @@ export class BoundDevices {
     const offered = this.#offers.get(commit);
     const stored = session.existing?.peekStored(DEVICE_ATTRIBUTE) as DeviceBinding | undefined;
     if (!offered || stored?.id !== offered.id || stored.offers !== offered.offers) return;
+    this.telemetry?.device('registrations', 'offered');
     const path = this.pathFor(request, `register/${handleOf(offered)}`);
     const challenge = registrationChallenge(offered);
     response.setHeader(

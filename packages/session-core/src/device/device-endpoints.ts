@@ -23,10 +23,15 @@ import { type DeviceProof, hasProof, isSignedBy, proofOf, type PublicKey } from 
 type Answer =
   | { readonly status: 200; readonly binding: DeviceBinding; readonly now: number; readonly isRegistration: boolean }
   /** With a challenge at a refresh: without one, the browser would give up. */
-  | { readonly status: 403; readonly binding?: DeviceBinding; readonly now?: number }
+  | { readonly status: 403; readonly refusal?: string; readonly binding?: DeviceBinding; readonly now?: number }
   /** The browser keeps its binding, and tries again. */
   | { readonly status: 503 }
   | { readonly status: 'over'; readonly id: string };
+
+function outcomeOf(answer: Answer): string {
+  if (answer.status === 403) return answer.refusal ?? 'challenged';
+  return answer.status === 'over' ? 'over' : answer.status === 200 ? 'accepted' : 'failed';
+}
 
 /** An attempt more than a rotation in between needs. */
 const MOST_ATTEMPTS = 3;
@@ -67,13 +72,15 @@ export class DeviceEndpoints {
     const answer = isRegistration
       ? this.#registration(request, path.slice(this.#register.length))
       : this.#renewal(request);
-    void answer
-      .then((each) => this.#send(request, response, each))
-      .catch((error: unknown) => {
-        // Of an outage, the store tells itself.
-        if (!(error instanceof SessionStoreError)) this.#log.warn('failed', `${FAILED}: ${shownError(error)}`);
-        this.#send(request, response, { status: 503 });
-      });
+    const send = (each: Answer) => {
+      this.#send(request, response, each);
+      this.devices.telemetry?.device(isRegistration ? 'registrations' : 'refreshes', outcomeOf(each));
+    };
+    void answer.then(send).catch((error: unknown) => {
+      // Of an outage, the store tells itself.
+      if (!(error instanceof SessionStoreError)) this.#log.warn('failed', `${FAILED}: ${shownError(error)}`);
+      send({ status: 503 });
+    });
     return true;
   }
 
@@ -171,7 +178,7 @@ export class DeviceEndpoints {
     const { id: sessionId, storedPrincipal: principalName } = session ?? {};
     this.devices.securityEvents.report('refused-proof', { request, sessionId, principalName, reason });
     const binding = now === undefined ? undefined : BoundDevices.bindingOf(session!);
-    return { status: 403, ...(binding && { binding, now: now! }) };
+    return { status: 403, refusal: reason, ...(binding && { binding, now: now! }) };
   }
 
   #send(request: IncomingMessage, response: ServerResponse, answer: Answer): void {

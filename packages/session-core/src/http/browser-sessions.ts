@@ -7,7 +7,7 @@ import {
   DEFAULT_ALIAS,
   withAlias,
 } from '../resolvers/aliased-session-id.resolver.js';
-import type { ReadonlySession } from '../session/session.js';
+import type { ReadonlySession, Session } from '../session/session.js';
 import { TrackedSession } from '../session/tracked-session.js';
 import { findPresented } from './presented-sessions.js';
 import type { PresentedToken } from './request-session.loader.js';
@@ -65,13 +65,13 @@ export class BrowserSessions {
    * The live, stored sessions of this browser, by alias. One round trip to the store, and a second one when the browser
    * has more than five cookies, and several for an alias. What another library keeps for it is taken over first.
    */
-  async list(): Promise<Map<string, ReadonlySession>> {
+  async list(): Promise<Map<string, ReadonlySession & Pick<Session, 'device'>>> {
     const byAlias = this.#presented;
     const presented = [...byAlias];
     const places = presented.map(([, tokens]) => tokens.map(({ id }) => id));
     const found = await findPresented(this.requests.parts.repository, places);
     const { request, parts } = this.#commit;
-    const sessions = new Map<string, ReadonlySession>();
+    const sessions = new Map<string, Session>();
     for (const [place, { sessions: ofAlias, counts }] of found.entries()) {
       const session = ofAlias[counts];
       const [alias] = presented[place]!;

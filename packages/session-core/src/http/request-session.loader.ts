@@ -149,6 +149,7 @@ export class RequestSessionLoader {
       const presented = loaded ? token : first.token;
       const { tokens } = this.parts;
       const { device, isWithheld } = this.#proofOf(request, loaded);
+      if (loaded) this.parts.devices?.count(TrackedSession.of(loaded), device);
       if (isWithheld) {
         return { presented, askedAt, withheld: loaded, device, companions: this.#endsOf(all, sessions, '') };
       }

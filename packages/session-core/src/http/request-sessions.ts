@@ -195,14 +195,14 @@ export class RequestSessions implements OnModuleInit {
   }
 
   #devicesIn(repository: SessionRepository): BoundDevices | undefined {
-    const { resolver, options } = this;
+    const { resolver, options, telemetry } = this;
     const { deviceBound, securityEvents } = options;
     if (!deviceBound) return undefined;
     this.#requireCookie('deviceBound');
     if (!(repository instanceof IndexedSessionRepository)) {
       throw new InvalidSessionOptionsError('SessionModule', [NOT_INDEXED]);
     }
-    return new BoundDevices(repository, resolver, deviceBound, securityEvents);
+    return new BoundDevices(repository, resolver, deviceBound, securityEvents, telemetry);
   }
 
   #rotatingTokens(): RotatingTokens | undefined {

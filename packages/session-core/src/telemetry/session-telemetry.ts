@@ -11,6 +11,11 @@ export interface SessionTelemetry {
   outage(policy: 'reject' | 'anonymous' | 'on-use'): void;
   /** An event of this type, `deadline` for one of `Deadlines`, is a dead letter now, after this handler has failed. */
   deadLettered(type: string, handler: string): void;
+  /**
+   * How binding a session to its browser went: a registration or a refresh of its proof, by what the browser was
+   * answered, or a request of a signed-in user, by what it proves. The outcomes are few, and nothing of a session.
+   */
+  device(what: 'registrations' | 'refreshes' | 'requests', outcome: string): void;
 }
 
 /** The injection token of a `SessionTelemetry`. */

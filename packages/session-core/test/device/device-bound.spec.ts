@@ -13,6 +13,7 @@ describe.each(['express', 'fastify'] as const)('a bound session on %s', (platfor
     expect([...browser.jar.keys()].toSorted()).toEqual(['SESSION', 'SESSION-device']);
     expect(JSON.parse((await browser.get('/who')).body)).toMatchObject({ name: 'ann', device: { algorithm: 'ES256' } });
     expect(JSON.parse((await browser.get('/who')).body)).toMatchObject({ device: { bound: true } });
+    expect(JSON.parse((await browser.get('/list-devices')).body)).toMatchObject([{ bound: true, algorithm: 'ES256' }]);
     expect((await browser.get('/money')).body).toBe('money');
     expect(bound).toEqual(['session.bound ann nest-session.principal']);
     expect(heard).toEqual([]);

@@ -61,6 +61,11 @@ export class DeviceRoutes {
     return [...(await this.browserSessions.list()).values()].map(({ principalName }) => principalName).join();
   }
 
+  @Get('list-devices')
+  async devices() {
+    return [...(await this.browserSessions.list()).values()].map(({ device }) => device ?? null);
+  }
+
   @Post('become-bob')
   becomeBob(@Session() session: Session) {
     session.principalName = 'bob';

@@ -48,6 +48,10 @@ export class HandlerTelemetry implements SessionTelemetry {
     this.meter.add('deadLettered', 1, attributesOf({ ...this.#ofEvents({ type, broadcast: false }), handler }));
   }
 
+  device(what: 'registrations' | 'refreshes' | 'requests', outcome: string): void {
+    this.meter.add(what, 1, attributesOf({ namespace: this.stores.first.namespace, outcome }));
+  }
+
   #countCall(call: SessionHandlerContext): void {
     const ofEvents = this.#ofEvents(call);
     if (call.attempt > 1) {

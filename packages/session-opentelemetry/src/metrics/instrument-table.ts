@@ -100,6 +100,9 @@ export const COUNTERS = {
   retried: own('events.retried', '{event}', 'Calls of event handlers after a failed attempt.', [group, handler]),
   deadLettered: own('events.dead_lettered', '{event}', 'Events that became dead letters.', [group, handler]),
   securityEvents: own('security.events', '{event}', 'Security events.', [ATTRIBUTES.securityKind]),
+  registrations: own('device.registrations', '{registration}', 'Bindings of sessions to browsers.', [outcome]),
+  refreshes: own('device.refreshes', '{refresh}', 'Proofs that browsers had to renew.', [outcome]),
+  requests: own('device.requests', '{request}', 'Requests of signed-in users, by the proof of the browser.', [outcome]),
   consumedMessages: {
     name: 'messaging.client.consumed.messages',
     unit: '{message}',

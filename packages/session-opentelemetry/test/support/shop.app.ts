@@ -10,7 +10,7 @@ import {
   Post,
 } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { ExpressAdapter } from '@nestjs/platform-express';
+import { ExpressAdapter, type NestExpressApplication } from '@nestjs/platform-express';
 import {
   MapSessionModule,
   OnSessionEvent,
@@ -91,6 +91,8 @@ export interface ShopOptions {
   readonly imports?: NonNullable<ModuleMetadata['imports']>;
   /** @default true */
   readonly handlers?: boolean;
+  /** @default false */
+  readonly trustProxy?: boolean;
 }
 
 /** An application with sessions and telemetry. */
@@ -102,10 +104,17 @@ export class ShopApp {
   ) {}
 
   static async start(options: ShopOptions = {}): Promise<ShopApp> {
-    const { session, store = [MapSessionModule.forRoot()], telemetry, imports = [], handlers = true } = options;
+    const {
+      session,
+      store = [MapSessionModule.forRoot()],
+      telemetry,
+      imports = [],
+      handlers = true,
+      trustProxy = false,
+    } = options;
     const log = new LogRecorder();
     class AppModule {}
-    const nest = await NestFactory.create(
+    const nest = await NestFactory.create<NestExpressApplication>(
       {
         module: AppModule,
         imports: [SessionModule.forRoot(session), ...store, SessionTelemetryModule.forRoot(telemetry), ...imports],
@@ -115,6 +124,7 @@ export class ShopApp {
       new ExpressAdapter(),
       { logger: log, abortOnError: false },
     );
+    nest.set('trust proxy', trustProxy);
     await nest.listen(0, '127.0.0.1');
     const app = new ShopApp(nest, await nest.getUrl(), log);
     running.push(app);
