@@ -9,7 +9,7 @@ import { workspaces } from './workspaces.mjs';
 import { copyChanged } from './write-changed.mjs';
 
 const COMPILED = /\.(?:js|d\.ts)(?:\.map)?$/;
-const NOT_COMPILED = /(?:^|\/)(?:\.tsbuildinfo|redis\.clock\.c)$/;
+const NOT_COMPILED = /(?:^|\/)(?:\.tsbuildinfo|program\.clock\.c)$/;
 
 await main(async () => {
   embedScripts();
@@ -36,6 +36,6 @@ function removeLeftovers(folder) {
  * tsc copies nothing but TypeScript: the C source of the clock that tests step belongs beside the module that reads it.
  */
 function copyClock() {
-  const [source, target] = ['src', 'dist'].map((each) => `libs/test-infrastructure/${each}/redis/redis.clock.c`);
+  const [source, target] = ['src', 'dist'].map((each) => `libs/test-infrastructure/${each}/time/program.clock.c`);
   copyChanged(join(root, source), join(root, target));
 }

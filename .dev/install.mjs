@@ -76,7 +76,7 @@ const NO_COMPILER = 'The tests need gcc and the headers of the C library';
 
 /** Whether there is a compiler, and the headers, which are a package of their own. */
 async function canCompile() {
-  const source = join(root, 'libs/test-infrastructure/src/redis/redis.clock.c');
+  const source = join(root, 'libs/test-infrastructure/src/time/program.clock.c');
   return runQuietly('gcc', ['-fsyntax-only', source]).then(
     () => true,
     () => false,

@@ -31,15 +31,20 @@ const BINDING = [
 
 /**
  * Starts a Chromium that binds sessions, with a fresh profile and its one context: `close()` removes the profile. It
- * trusts this certificate, and counts as a browser whose certificates are valid: for others it binds nothing.
+ * trusts this certificate, and counts as a browser whose certificates are valid: for others it binds nothing. `env`:
+ * what it adds to the environment, such as that of a `ProgramClock`.
  */
-export async function launchBindingChromium(cert: string): Promise<BrowserContext> {
+export async function launchBindingChromium(
+  cert: string,
+  env: Readonly<Record<string, string>> = {},
+): Promise<BrowserContext> {
   const profile = await mkdtemp(join(tmpdir(), 'binding-chromium-'));
   await writeFile(join(profile, 'Local State'), JSON.stringify({ browser: { enabled_labs_experiments: BINDING } }));
   const context = await chromium.launchPersistentContext(profile, {
     executablePath: programOf(),
     args: [...FLAGS, `--ignore-certificate-errors-spki-list=${keyHashOf(cert)}`],
     chromiumSandbox: false,
+    env: { ...process.env, ...env },
   });
   context.on('close', () => void rm(profile, { recursive: true, force: true, maxRetries: 5 }));
   return context;

@@ -1,5 +1,5 @@
 import { RedisServer, type RedisServerOptions } from '@nest-session/testing';
-import { RedisClock } from './redis.clock.js';
+import { ProgramClock } from '../time/program.clock.js';
 
 /**
  * A thread of the memory allocator sleeps until a time of the clock. Where the clock is behind, it would never sleep.
@@ -10,7 +10,8 @@ const NO_THREAD_BY_THE_CLOCK = ['--jemalloc-bg-thread', 'no'];
  * A private redis-server whose wall clock a test steps and stops. Needs Linux, gcc and the headers of the C library.
  */
 export class SteppableRedisServer extends RedisServer {
-  readonly #clock = new RedisClock(this.home);
+  /** Its wall clock, which a test may give to other programs as well. */
+  readonly clock = new ProgramClock(this.home);
 
   static override start(options?: RedisServerOptions): Promise<SteppableRedisServer> {
     const args = [...NO_THREAD_BY_THE_CLOCK, ...(options?.args ?? [])];
@@ -22,7 +23,7 @@ export class SteppableRedisServer extends RedisServer {
    * monotonic clock, which paces the periodic work of Redis, is not changed.
    */
   async stepClock(milliseconds: number): Promise<void> {
-    await this.#clock.step(milliseconds);
+    await this.clock.step(milliseconds);
   }
 
   /**
@@ -30,10 +31,10 @@ export class SteppableRedisServer extends RedisServer {
    * clock of this process, by default now.
    */
   async stopClock(at?: number): Promise<void> {
-    await this.#clock.stop(at);
+    await this.clock.stop(at);
   }
 
   protected override environment(): Promise<Readonly<Record<string, string>>> {
-    return this.#clock.environment();
+    return this.clock.environment();
   }
 }

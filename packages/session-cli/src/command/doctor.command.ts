@@ -1,3 +1,4 @@
+import { SessionStoreError } from '@nest-session/core';
 import type { CommandCall, ExitCode } from './command.js';
 import { type Check, CHECK_NAMES, type CheckName, type Diagnosis, type Examined } from '../doctor/diagnosis.js';
 import { CLEANUP, DEAD_LETTERS, FORMAT, GROUPS, INSTANCES, OVERDUE } from '../doctor/application.checks.js';
@@ -26,9 +27,10 @@ const CHECKS: Readonly<Record<CheckName, Check>> = {
 };
 
 export function run(call: CommandCall): Promise<ExitCode> {
-  const checks = checksOf(call);
+  const chosen = checksOf(call);
   return withRedis(call, async (redis) => {
     const examined = await examine(call, redis);
+    const checks = CHECK_NAMES.filter((name) => chosen.includes(name) || hidesOthers(name, examined));
     const found = await Promise.all(
       checks.map(async (check) => (await findingsOf(CHECKS[check], examined)).map((each) => ({ check, ...each }))),
     );
@@ -51,6 +53,12 @@ async function examine(call: CommandCall, redis: ReachedRedis): Promise<Examined
   const opened = openStore(redis, WRITES).catch((error: Error) => error);
   const [nodes, store] = await Promise.all([examineNodes(redis), opened]);
   return { call, redis, nodes, store };
+}
+
+/** Whether other checks find nothing only because of what this one finds: nobody can ignore that. */
+function hidesOthers(check: CheckName, { nodes, store }: Examined): boolean {
+  if (check === 'server') return nodes.some(({ silence }) => silence !== undefined);
+  return check === 'format' && store instanceof SessionStoreError;
 }
 
 /** One that fails is a finding: the others are to be seen. */

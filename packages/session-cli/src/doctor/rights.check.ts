@@ -1,5 +1,5 @@
 import type { Redis } from 'ioredis';
-import { isReply } from '@nest-session/redis-events/internal';
+import { isAnswer, isReply } from '@nest-session/redis-events/internal';
 import type { OpenStore } from '../command/store-access.js';
 import { type Check, type Diagnosis, error, ofStore, ok, seePage } from './diagnosis.js';
 
@@ -66,6 +66,7 @@ async function deniedAmong(
       );
     const problem = await connection.run(problemOf, command.includes('<meta>') ? partitions.meta : prefix);
     if (isReply(problem, 'NOPERM')) denied.push(nameOf(command));
+    else if (problem !== undefined && !isAnswer(problem)) throw problem;
   }
   return denied;
 }

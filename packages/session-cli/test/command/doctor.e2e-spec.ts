@@ -37,14 +37,15 @@ let client: Redis;
 let app: EventInstance;
 let env: { REDIS_URL: string };
 beforeAll(async () => {
-  server = await SteppableRedisServer.start({ args: ['--appendonly', 'yes'] });
+  // The application sets nothing: otherwise it would mend a setting of a test, once a minute.
+  const args = ['--appendonly', 'yes', '--notify-keyspace-events', 'Kx'];
+  server = await SteppableRedisServer.start({ args });
   client = new Redis(server.url);
   env = { REDIS_URL: server.url };
   app = await EventInstance.start({
-    redis: { url: server.url, cleanup: { cron: '* * * * * *' }, events: { attempts: 1 } },
+    redis: { url: server.url, notifications: 'off', cleanup: { cron: '* * * * * *' }, events: { attempts: 1 } },
     providers: [Handlers],
   });
-  await eventually(async () => expect((await client.config('GET', 'notify-keyspace-events'))[1]).toMatch(/x/));
 });
 afterAll(async () => {
   await app.stop();
@@ -367,6 +368,13 @@ describe('doctor', () => {
       .filter(({ message }) => /is unknown|cannot be read/.test(message))
       .map(({ check }) => check);
     expect(unknown).toEqual(['clock', 'latency', 'notifications']);
+  });
+
+  it('tells that it could not look at the sessions, also where the check that says so is ignored', async () => {
+    await client.acl('SETUSER', 'blind', 'on', '>a-long-secret', '~*', '&*', '+@all', '-hmget');
+    const own = { REDIS_URL: `redis://blind:a-long-secret@127.0.0.1:${server.port}` };
+    const others = CHECK_NAMES.filter((name) => name !== 'notifications').join(',');
+    expect(await findings(`--ignore ${others}`, own)).toEqual([expect.stringMatching(/^error format: .*NOPERM/)]);
   });
 
   it('ends with Ctrl+C while it waits for the next cleanup', async () => {

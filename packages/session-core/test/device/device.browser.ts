@@ -1,6 +1,7 @@
 import { createSign, generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { once } from 'node:events';
-import { type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
+import { type IncomingHttpHeaders, type IncomingMessage, request as requestOverHttp } from 'node:http';
+import { request as requestOverHttps } from 'node:https';
 import { text } from 'node:stream/consumers';
 
 interface Binding {
@@ -168,7 +169,10 @@ export class DeviceBrowser {
       ...headers,
     };
     // Not by `fetch`, which sets some of these headers itself.
-    const sent = request(this.origin, { path, method, headers: all, agent: false }).end();
+    const request = this.origin.startsWith('https:') ? requestOverHttps : requestOverHttp;
+    // The certificates of the tests are self-signed.
+    const options = { path, method, headers: all, agent: false, rejectUnauthorized: false } as const;
+    const sent = request(this.origin, options).end();
     const [response] = (await once(sent, 'response')) as [IncomingMessage];
     for (const line of response.headers['set-cookie'] ?? []) {
       const [, name, value] = /^([^=]+)=([^;]*)/.exec(line)!;

@@ -2,7 +2,16 @@ import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { Controller, Get, Header, HttpCode, type INestApplication, Post, Redirect } from '@nestjs/common';
+import {
+  Controller,
+  Get,
+  Header,
+  HttpCode,
+  type INestApplication,
+  Post,
+  type Provider,
+  Redirect,
+} from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
 import { eventually, ManualClock } from '@nest-session/testing';
@@ -91,8 +100,6 @@ class ShopRoutes {
 export class DeviceShop {
   /** In the order in which they were answered. */
   readonly seen: Seen[] = [];
-  /** The names of what the browser tells of its bound sessions. */
-  readonly told: string[] = [];
 
   private constructor(
     readonly app: INestApplication,
@@ -101,6 +108,8 @@ export class DeviceShop {
     readonly clock: ManualClock,
     readonly browser: BrowserContext,
     readonly page: Page,
+    /** The names of what the browser tells of its bound sessions. */
+    readonly told: string[],
   ) {
     app.getHttpServer().prependListener('request', (request: IncomingMessage, response: ServerResponse) => {
       // Routers change the URL later.
@@ -109,7 +118,11 @@ export class DeviceShop {
     });
   }
 
-  static async start(options: SessionModuleOptions = {}, prefix = ''): Promise<DeviceShop> {
+  static async start(
+    options: SessionModuleOptions = {},
+    prefix = '',
+    providers: Provider[] = [Hears],
+  ): Promise<DeviceShop> {
     const session = { timeout: '12h', deviceBound: { mode: 'enforce' as const }, ...options };
     const clock = new ManualClock(Date.now());
     const store = new GatedRepository({ ...resolveSessionOptions(session), clock });
@@ -122,7 +135,7 @@ export class DeviceShop {
         { module: class {}, global: true, providers: [provider], exports: [SessionRepository] },
       ],
       controllers: [ShopRoutes, DeviceRoutes],
-      providers: [Hears],
+      providers,
     };
     const app = await NestFactory.create(root, new ExpressAdapter(), { httpsOptions: certificate, logger: false });
     app.setGlobalPrefix(prefix);
@@ -137,16 +150,7 @@ export class DeviceShop {
     const browser = await launchBindingChromium(certificate.cert);
     const page = await browser.newPage();
     heard.length = 0;
-    const shop = new DeviceShop(app, idp, store, clock, browser, page);
-    await shop.#listen();
-    return shop;
-  }
-
-  async #listen(): Promise<void> {
-    const cdp = await this.browser.newCDPSession(this.page);
-    cdp.on('Network.deviceBoundSessionEventOccurred' as never, (event: never) => this.told.push(...namesIn(event)));
-    await cdp.send('Network.enable');
-    await cdp.send('Network.enableDeviceBoundSessions' as never, { enable: true } as never);
+    return new DeviceShop(app, idp, store, clock, browser, page, await toldOf(page));
   }
 
   async stop(): Promise<void> {
@@ -239,6 +243,16 @@ function seenOf(
     skipped: headers['secure-session-skipped'] as string | undefined,
     id: headers['sec-secure-session-id'] as string | undefined,
   };
+}
+
+/** A list to which the browser of a page adds what it tells of its bound sessions from now on. */
+export async function toldOf(page: Page): Promise<string[]> {
+  const told: string[] = [];
+  const cdp = await page.context().newCDPSession(page);
+  cdp.on('Network.deviceBoundSessionEventOccurred' as never, (event: never) => told.push(...namesIn(event)));
+  await cdp.send('Network.enable');
+  await cdp.send('Network.enableDeviceBoundSessions' as never, { enable: true } as never);
+  return told;
 }
 
 /** Names for what the browser tells: `registered`, `refreshed`, and otherwise the names that it has for it. */

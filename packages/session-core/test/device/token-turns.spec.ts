@@ -1,19 +1,9 @@
+import { randomOf } from './random.js';
 import { advanced, firstTurns, type TokenTurns, turnText, used, verdictOf } from '../../src/device/token-turns.js';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
 const EVERY = 15 * MINUTE;
-
-/** Of one seed, always the same numbers from 0 to 1 (mulberry32). */
-function randomOf(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 /** What the server does with a request, as `RotatingTokens` does. */
 class Server {

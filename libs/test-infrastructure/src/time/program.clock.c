@@ -19,7 +19,7 @@
 static volatile const int64_t *setting;
 
 __attribute__((constructor)) static void find_offset(void) {
-  const char *path = getenv("REDIS_CLOCK");
+  const char *path = getenv("PROGRAM_CLOCK");
   int file = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
   void *mapped = file < 0 ? MAP_FAILED : mmap(NULL, 2 * sizeof *setting, PROT_READ, MAP_SHARED, file, 0);
   if (mapped == MAP_FAILED) abort();

@@ -4,35 +4,41 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
-const SOURCE = fileURLToPath(new URL('./redis.clock.c', import.meta.url));
+const SOURCE = fileURLToPath(new URL('./program.clock.c', import.meta.url));
 
-/** A settable wall clock for a redis-server: a preloaded library changes the time that the server reads. */
-export class RedisClock {
+/** A settable wall clock for other programs: a preloaded library changes the time that they read. */
+export class ProgramClock {
   #offset = 0;
   /** Epoch milliseconds; 0 while it runs. */
   #standing = 0;
+  #environment: Promise<Record<string, string>> | undefined;
   readonly #library: string;
   readonly #settingFile: string;
 
-  /** `home`: the folder of the server. */
+  /** `home`: a folder that exists as long as the programs run. */
   constructor(private readonly home: string) {
     this.#library = join(home, 'clock.so');
     this.#settingFile = join(home, 'clock');
   }
 
   /**
-   * The environment of a server with this clock.
+   * The environment of each program with this clock.
    * @throws Error that names the missing programs
    */
-  async environment(): Promise<Record<string, string>> {
+  environment(): Promise<Record<string, string>> {
+    // Once: what runs already has both files mapped.
+    return (this.#environment ??= this.#make());
+  }
+
+  async #make(): Promise<Record<string, string>> {
     if (process.platform !== 'linux') {
-      throw new Error(`The clock of a redis-server can be stepped on Linux alone, and this is ${process.platform}`);
+      throw new Error(`The clock of a program can be stepped on Linux alone, and this is ${process.platform}`);
     }
     await mkdir(this.home, { recursive: true });
     await compile(SOURCE, this.#library);
     await writeFile(this.#settingFile, this.#content());
     const preloaded = [this.#library, process.env['LD_PRELOAD']].filter(Boolean).join(':');
-    return { LD_PRELOAD: preloaded, REDIS_CLOCK: this.#settingFile };
+    return { LD_PRELOAD: preloaded, PROGRAM_CLOCK: this.#settingFile };
   }
 
   /** Moves the clock by this many milliseconds. Commands after it resolves are executed at the new time. */
@@ -53,7 +59,7 @@ export class RedisClock {
   }
 
   async #set(): Promise<void> {
-    // In place: the server has the file mapped, and must never find it empty.
+    // In place: the programs have the file mapped, and must never find it empty.
     const file = await open(this.#settingFile, 'r+');
     try {
       const content = this.#content();
@@ -74,7 +80,7 @@ async function compile(source: string, library: string): Promise<void> {
   } catch (error) {
     const { code, stderr } = error as NodeJS.ErrnoException & { stderr?: string };
     throw new Error(
-      'The clock of a redis-server cannot be stepped without a C compiler and the headers of the C library ' +
+      'The clock of a program cannot be stepped without a C compiler and the headers of the C library ' +
         `(Debian and Ubuntu: apt-get install gcc libc6-dev): gcc failed (${code}). ${stderr ?? ''}`.trim(),
       { cause: error },
     );
