@@ -302,6 +302,11 @@ export class SessionScripts {
     await this.#run('finish-epoch', [epoch], [at]);
   }
 
+  /** `duration` in milliseconds. */
+  async leaveMark(name: string, value: number, duration: number): Promise<void> {
+    await this.#run('leave-mark', [this.partitions.of(name).mark(name)], [value, duration]);
+  }
+
   /** `markedFor`: as in `takeOver()`. */
   async markTakenOver(id: string, markedFor: number): Promise<void> {
     await this.#run('leave-takeover-mark', [this.partitions.of(id).takeoverMark(id)], [markedFor]);
