@@ -9,7 +9,12 @@ export type { Duration } from './option-reading/duration.js';
 
 // the session
 export { Session, SessionAttribute, SessionId } from './http/session.decorators.js';
-export { PRINCIPAL_NAME_INDEX_NAME, type ReadonlySession, type SessionAttributes } from './session/session.js';
+export {
+  PRINCIPAL_NAME_INDEX_NAME,
+  type ProviderClaims,
+  type ReadonlySession,
+  type SessionAttributes,
+} from './session/session.js';
 export type { SessionInfo } from './session/session-info.js';
 export { sessionAttribute, type SessionAttributeHandle } from './session/session-attribute-handle.js';
 export type { SessionIndex } from './session/session-indexes.js';

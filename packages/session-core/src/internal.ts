@@ -1,7 +1,9 @@
 // `@nest-session/core/internal`: what the packages of @nest-session share. Not for applications, and outside of
 // semantic versioning: it changes with every version.
 export type { MaxSessionsOptions } from './configuration/session.options.js';
-export { HandlerMarks } from './discovery/handler-marks.js';
+export { type BoundMethod, discoverMethods } from './discovery/discover-methods.js';
+export { HandlerMarks, markMethod } from './discovery/handler-marks.js';
+export { HandlerQueue } from './events/handler.queue.js';
 export { isFromOtherOrigin, SAFE_METHODS } from './csrf/csrf.guard.js';
 export {
   assertLimit,
@@ -52,13 +54,26 @@ export { toOrigin } from './option-reading/to-origin.js';
 export { type ForeignSessionData, ForeignSessions } from './repository/foreign-sessions.js';
 export { listAsGiven } from './repository/indexed-session.repository.js';
 export {
+  confirmSignIns,
+  findPartly,
+  forgetSignIn,
   type InspectedSession,
   inspectSessions,
   lookBy,
+  marksOf,
   namespaceOf,
+  type StoreMarks,
   type StorePrimitives,
   storePrimitivesOf,
 } from './repository/session.repository.js';
+export {
+  PROVIDER_INDEXES,
+  providerHash,
+  type ProviderLogin,
+  providerLoginIn,
+  SID_INDEX,
+  SUB_INDEX,
+} from './provider/provider-login.js';
 export { cookieValues } from './resolvers/cookie-session-id.resolver.js';
 export {
   attributesForRequest,
@@ -78,6 +93,7 @@ export {
   isOwnAttribute,
   isWellFormed,
   PRINCIPAL_ATTRIBUTE,
+  PROVIDER_ATTRIBUTE,
 } from './session/attribute-names.js';
 export { isSerializer } from './session/attribute.serializer.js';
 export { ApplicationSerializer, markSafe, withoutProto } from './session/json-attribute.serializer.js';

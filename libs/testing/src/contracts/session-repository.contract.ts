@@ -13,6 +13,7 @@ import { INTERVALS } from './session-repository/interval.checks.js';
 import { LIMIT_EVENTS, LIMITS } from './session-repository/limit.checks.js';
 import { LISTING } from './session-repository/listing.checks.js';
 import { LOADING } from './session-repository/loading.checks.js';
+import { MARKS } from './session-repository/mark.checks.js';
 import { NAMES_AND_VALUES } from './session-repository/names-and-values.checks.js';
 import { OUTAGES } from './session-repository/outage.checks.js';
 import { RACES, RACES_OF_NODES } from './session-repository/race.checks.js';
@@ -43,6 +44,7 @@ const GROUPS: readonly CheckGroup[] = [
   LIMITS,
   EVENTS,
   LIMIT_EVENTS,
+  MARKS,
   OUTAGES,
   RACES,
   RACES_OF_NODES,

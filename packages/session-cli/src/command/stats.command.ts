@@ -75,7 +75,7 @@ const KINDS_OF_SESSIONS: readonly Kind[] = [
   ['forwarding marks', /^sessions:(forwarded|taken-over):/],
   ['session hashes', /^sessions:/],
   ['ends', /^(expirations|ends)/],
-  ['indexes', /^(index|stray|ledger|revoked):/],
+  ['indexes', /^(index|stray|ledger|revoked|marks):/],
 ];
 const KINDS_OF_DEADLINES: readonly Kind[] = [
   ['deadlines', /^deadlines:/],

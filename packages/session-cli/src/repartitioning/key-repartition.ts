@@ -10,8 +10,8 @@ const MEMBERS_PER_CALL = 500;
 
 // The patterns match names exactly, because another namespace can begin with this one, as `app:sessions` begins with
 // `app`. Ids have 22 characters or more, and hashes have 43.
-/** Matches session hashes, shadow keys, forwarding marks and takeover marks by id, and ledgers by hash. */
-const OF_ONE = new RegExp(`^(?:sessions:(?:expires:|forwarded:|taken-over:)?|ledger:)(${ID_PATTERN})$`);
+/** Matches session hashes, shadow keys, forwarding marks and takeover marks by id, ledgers and marks by hash. */
+const OF_ONE = new RegExp(`^(?:sessions:(?:expires:|forwarded:|taken-over:)?|ledger:|marks:)(${ID_PATTERN})$`);
 const BUCKET = /^expirations:(\d+)$/;
 const BY_ID = /^(?:ends|index:[^]+:[\w-]{43})$/;
 const REVOCATION = /^revoked:[^]+:[\w-]{43}$/;

@@ -179,6 +179,7 @@ export function sessionKinds(
       items: ({ key, partition }, ids) => scripts.index(key, partition, ids),
     }),
     keys(/^revoked:[^]+:[\w-]{43}$/, 'string', 400 * DAY),
+    keys(/^marks:[\w-]{43}$/, 'string', 7 * DAY),
     keys(/^ledger:[\w-]{43}$/, 'hash', 7 * DAY),
     keys(/^epoch$/, 'hash', 'never'),
   ];

@@ -1,4 +1,4 @@
-import { findPrincipals, type SessionRepository } from '../repository/session.repository.js';
+import { findPartly, type SessionRepository } from '../repository/session.repository.js';
 import { MOST_TOKENS } from '../resolvers/session-id.resolver.js';
 import { PRINCIPAL_ATTRIBUTE } from '../session/attribute-names.js';
 import type { Session } from '../session/session.js';
@@ -37,7 +37,7 @@ export async function findPresented(
   const isLoaded = ids.map(({ length }) => length === 1);
   const [loaded, asked] = await Promise.all([
     repository.findByIds(ids.filter((_, place) => isLoaded[place]).flat()),
-    findPrincipals(repository, ids.filter((_, place) => !isLoaded[place]).flat()),
+    findPartly(repository, ids.filter((_, place) => !isLoaded[place]).flat(), [PRINCIPAL_ATTRIBUTE]),
   ]);
   return Promise.all(
     ids.map(async ({ length }, place) =>

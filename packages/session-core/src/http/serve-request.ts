@@ -29,6 +29,7 @@ export class RequestServer {
     if (ResponseCommit.of(request)?.parts === parts) return next();
     // First, because a 404 would end the binding of a browser.
     if (endpoints?.serves(request, response)) return;
+    if (parts.extension.serves?.(request, response)) return;
     if (exclusion?.(request)) return next();
     const enter = (found?: FoundSession) => this.#enter(new ServedRequest(request, response, parts, found), next);
     const loading = loader.load(request);

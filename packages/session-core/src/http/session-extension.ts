@@ -14,6 +14,8 @@ export class SessionExtension {
    * session.
    */
   properties?: PropertyDescriptorMap | undefined;
+  /** Whether another package serves a request itself, before everything of the application and without a session. */
+  serves?: ((request: IncomingMessage, response: ServerResponse) => boolean) | undefined;
   /** What `@Session()` gives over an open connection, instead of the session itself. */
   shown?: ((session: RequestSession) => Session | undefined) | undefined;
   /** Whether a request has no session, although the option `exclude` does not exclude it. */

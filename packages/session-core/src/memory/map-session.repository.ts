@@ -84,6 +84,7 @@ export class MapSessionRepository extends IndexedSessionRepository {
   readonly #forwarding = new Map<string, ForwardingMark>();
   /** When all sessions of a principal were last ended, by the monotonic clock, the earliest first. */
   readonly #revoked = new Map<string, number>();
+  readonly #marks = new Map<string, { readonly value: number; readonly until: number }>();
   #signIns = 0;
   readonly #serializer: AttributeSerializer;
   readonly #clock: Clock;
@@ -106,6 +107,28 @@ export class MapSessionRepository extends IndexedSessionRepository {
   /** Looks at every session: for a single process, an index would cost more than it saves. */
   protected async lookUp(indexName: string, value: string): Promise<SessionRecord[]> {
     return this.#listed(indexName, value).map((session) => this.#recordOf(session));
+  }
+
+  protected override async leaveMark(name: string, value: number, duration: number): Promise<void> {
+    const now = this.#clock.now();
+    // The oldest come first, and most of them have the same duration.
+    for (const [each, { until }] of this.#marks) {
+      if (until > now) break;
+      this.#marks.delete(each);
+    }
+    const known = this.#markOf(name);
+    this.#marks.delete(name);
+    const until = Math.max(known?.until ?? 0, now + duration);
+    this.#marks.set(name, { value: Math.max(known?.value ?? value, value), until });
+  }
+
+  protected override async readMarks(names: readonly string[]): Promise<(number | undefined)[]> {
+    return names.map((name) => this.#markOf(name)?.value);
+  }
+
+  #markOf(name: string): { readonly value: number; readonly until: number } | undefined {
+    const mark = this.#marks.get(name);
+    return mark && mark.until > this.#clock.now() ? mark : undefined;
   }
 
   protected override async readClock(): Promise<number> {

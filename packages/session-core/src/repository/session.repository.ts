@@ -62,11 +62,27 @@ export interface StorePrimitives {
   restore(record: SessionRecord): Session;
 }
 
+/** What a store remembers for a while, beside its sessions: see `SessionRepository.leaveMark()`. */
+export interface StoreMarks {
+  leave(name: string, value: number, duration: number): Promise<void>;
+  read(names: readonly string[]): Promise<readonly (number | undefined)[]>;
+}
+
 /** Returns the protected methods that a store implements. Applications do not call them. */
 export let storePrimitivesOf: (repository: SessionRepository) => StorePrimitives;
 
-/** Like `findByIds()`, but loads no attribute except the principal. Do not change these sessions. */
-export let findPrincipals: (repository: SessionRepository, ids: readonly string[]) => Promise<(Session | null)[]>;
+/** Like `findByIds()`, but loads only these attributes. Do not change the sessions. */
+export let findPartly: (
+  repository: SessionRepository,
+  ids: readonly string[],
+  names: readonly string[],
+) => Promise<(Session | null)[]>;
+
+/**
+ * Nobody has signed in to a session lately any more; its user stays. Resolves to `saved`; to something else where it
+ * has ended or was rotated.
+ */
+export let forgetSignIn: (repository: SessionRepository, id: string) => Promise<WriteReply['outcome']>;
 
 export let storeCallsOf: (repository: SessionRepository) => StoreCalls;
 
@@ -82,6 +98,15 @@ export let lookAgain: (
 
 /** From now on, the sessions of a repository follow a rule. */
 export let applyRule: (repository: SessionRepository, rule: SessionRule) => void;
+
+/** From now on, sign-ins with `provider` are confirmed: see `SessionWriter.confirm`. */
+export let confirmSignIns: (
+  repository: SessionRepository,
+  confirm: (session: Session) => Promise<Error | undefined>,
+) => void;
+
+/** The marks of a store; undefined for one that keeps none. */
+export let marksOf: (repository: SessionRepository) => StoreMarks | undefined;
 
 /** Like `deleteById()`, for another session of a client that signs out. */
 export let signOutById: (repository: SessionRepository, id: string) => Promise<boolean>;
@@ -107,10 +132,14 @@ export abstract class SessionRepository {
       mayReplace: (id, replaced) => repository.mayReplace(id, replaced),
       restore: (record) => repository.restore(record),
     });
-    findPrincipals = (repository, ids) => repository.#find(ids, [PRINCIPAL_ATTRIBUTE]);
+    findPartly = (repository, ids, names) => repository.#find(ids, names);
+    forgetSignIn = async (repository, id) =>
+      (await repository.#writer.write({ ...NO_CHANGE, id, signsOut: true })).outcome;
     signOutById = (repository, id) => repository.#delete(id, 'signed-out');
     lookAgain = (repository, id, principalName) => repository.#lookAgain(id, principalName);
     applyRule = (repository, rule) => void (repository.#writer.rule = rule);
+    confirmSignIns = (repository, confirm) => void (repository.#writer.confirm = confirm);
+    marksOf = (repository) => repository.#marks;
     storeCallsOf = (repository) => repository.#calls;
   }
 
@@ -252,6 +281,24 @@ export abstract class SessionRepository {
   protected async readClock(): Promise<number> {
     return Date.now();
   }
+
+  get #marks(): StoreMarks | undefined {
+    if (!this.leaveMark || !this.readMarks) return undefined;
+    return {
+      leave: (name, value, duration) => this.#calls.run(() => this.leaveMark!(name, value, duration)),
+      read: (names) => this.#calls.run(() => this.readMarks!(names)),
+    };
+  }
+
+  /**
+   * Keeps a number under a name for so many milliseconds: of two numbers and two times under one name, the greater.
+   * Whatever is read after it has resolved sees it, on every instance. `name`: a hash of 43 characters of base64url.
+   * Optional, with `readMarks()`: `ProviderLogoutModule` needs both.
+   */
+  protected leaveMark?(name: string, value: number, duration: number): Promise<void>;
+
+  /** The numbers under these names, in the same order; undefined where there is none, or its time has passed. */
+  protected readMarks?(names: readonly string[]): Promise<readonly (number | undefined)[]>;
 
   /**
    * Ends every session that was created or signed in to before the call. After two seconds, no instance finds any of

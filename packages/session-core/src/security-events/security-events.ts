@@ -26,6 +26,12 @@ import { holderOf } from './network-of.js';
  *   `unknown-handle`, `second-key`, `malformed`, `foreign-challenge` or `wrong-key`;
  * - `'reused-token'`: a token came although its successor is in use for a minute or longer: two clients have it, or a
  *   browser was restored with old cookies. See the option `rotateEvery`. Nothing says which of them is the user;
+ * - `'provider-logout'`: an identity provider has ended sessions, by @nest-session/provider-logout. `by` is the provider,
+ *   `action` what it has told (`back-channel`, or the name of an event), `sessions` how many have ended;
+ * - `'refused-provider-token'`: somebody sent a logout or an event that is refused. `by` is the provider that it names,
+ *   if it is a configured one, and `reason` says why: `malformed`, `unknown-issuer`, `audience`, `signature`,
+ *   `unknown-key`, `encrypted`, `expired`, `claims`, `confused` (a token for something else), `mixed` (a `sid` of
+ *   another user), `not-accepted` or `authorization`;
  * - `'admin-action'`: somebody ended, replayed, discarded, removed or cancelled something with `@nest-session/admin`.
  *   `action` says what, `by` who, and `sessionId`, `principalName` or `target` to what.
  */
@@ -42,6 +48,8 @@ export type SecurityEventKind =
   | 'missing-proof'
   | 'refused-proof'
   | 'reused-token'
+  | 'provider-logout'
+  | 'refused-provider-token'
   | 'admin-action';
 
 /**
@@ -74,13 +82,18 @@ export class SecurityEvent {
   readonly limit: string | undefined;
   /**
    * What an admin did: `end-session`, `end-sessions`, `replay`, `replay-all`, `discard`, `discard-all`, `remove-group`
-   * or `cancel-deadline`.
+   * or `cancel-deadline`. Or what an identity provider has told: `back-channel`, or the name of an event.
    */
   readonly action: string | undefined;
-  /** The name of the admin: the option `by` of `SessionAdminModule` or, without it, the user of their session. */
+  /**
+   * The name of the admin: the option `by` of `SessionAdminModule` or, without it, the user of their session. Or the
+   * issuer of an identity provider.
+   */
   readonly by: string | undefined;
   /** A group, a dead letter, or the name and id of a deadline, if the action was for no session and no user. */
   readonly target: string | undefined;
+  /** How many sessions an identity provider has ended. */
+  readonly sessions: number | undefined;
 
   /** Use it in tests of your handlers. `at` defaults to now, and `suppressed` to 0. */
   constructor(
@@ -100,6 +113,7 @@ export class SecurityEvent {
     this.action = facts.action;
     this.by = facts.by;
     this.target = facts.target;
+    this.sessions = facts.sessions;
   }
 }
 
@@ -151,8 +165,8 @@ export class SecurityEvents {
       ...facts,
       sessionId: sessionId === undefined ? undefined : shownId(sessionId),
     };
-    // Each action of an admin is one of its own: none stands for another.
-    if (kind === 'admin-action') listener.hear(new SecurityEvent(kind, all));
+    // Each action of an admin or a provider is one of its own: none stands for another.
+    if (kind === 'admin-action' || kind === 'provider-logout') listener.hear(new SecurityEvent(kind, all));
     else this.#limiter.add(kind, all);
     return listener.replacesLog(kind);
   }
@@ -188,7 +202,7 @@ export class SecurityEventLimiter {
   add(kind: SecurityEventKind, facts: SecurityFacts): void {
     const sources = this.#sources.get(kind) ?? new Map<string, Source>();
     this.#sources.set(kind, sources);
-    const own = [facts.limit, holderOf(facts.remoteAddress), facts.principalName].join('\n');
+    const own = [facts.limit, holderOf(facts.remoteAddress), facts.principalName, facts.by].join('\n');
     const isOne = sources.has(own) || sources.size < MOST_SOURCES;
     const key = isOne ? own : OTHERS;
     const latest = { ...(isOne ? facts : anonymous(facts)), at: Date.now() };

@@ -25,6 +25,9 @@ export const DEVICE_ATTRIBUTE = `${VISITOR_PREFIX}device`;
 
 export const TURN_ATTRIBUTE = `${VISITOR_PREFIX}turn`;
 
+/** The attribute with whom an identity provider has signed in: what a logout that it pushes is found by. */
+export const PROVIDER_ATTRIBUTE = 'nest-session.provider';
+
 /** By the name of each attribute that only the library sets: what an application calls instead. */
 const OWN: ReadonlyMap<string, string> = new Map([
   [
@@ -36,6 +39,7 @@ const OWN: ReadonlyMap<string, string> = new Map([
   [COOKIE_MAX_AGE_ATTRIBUTE, 'is the lifetime of the cookie: assign req.session.cookie.maxAge'],
   [TURN_ATTRIBUTE, 'is how often the token has changed: set the option rotateEvery of SessionModule'],
   [DEVICE_ATTRIBUTE, 'is the browser that the session is bound to: set the option deviceBound of SessionModule'],
+  [PROVIDER_ATTRIBUTE, 'is the login at an identity provider: call session.signIn(name, { provider: claims })'],
   [INITIALIZED_ATTRIBUTE, 'belongs to @nest-session/express-session: set its option saveUninitialized'],
 ]);
 
@@ -61,8 +65,8 @@ export function isOwnAttribute(name: string): boolean {
   return OWN.has(name);
 }
 
-/** What no application may read: no log, event or page of its own must hold the secret of a binding. */
-export const HIDDEN: ReadonlySet<string> = new Set([DEVICE_ATTRIBUTE, TURN_ATTRIBUTE]);
+/** What no application may read: no log, event or page of its own must hold a secret of a binding, or a `sid`. */
+export const HIDDEN: ReadonlySet<string> = new Set([DEVICE_ATTRIBUTE, TURN_ATTRIBUTE, PROVIDER_ATTRIBUTE]);
 
 export function isIdentityAttribute(name: string): boolean {
   return IDENTITY.has(name);

@@ -30,7 +30,12 @@ export class SessionIndexes {
   /** The index of principals and these. @throws TypeError for an invalid one, such as one that reads two attributes */
   constructor(indexes: Readonly<Record<string, SessionIndex>> = {}) {
     const principals: SessionIndex = ({ principalName }) => principalName;
-    for (const [name, valueOf] of [[PRINCIPAL_NAME_INDEX_NAME, principals] as const, ...Object.entries(indexes)]) {
+    this.add({ [PRINCIPAL_NAME_INDEX_NAME]: principals, ...indexes });
+  }
+
+  /** Before the first save. @throws TypeError for an invalid one, such as one that reads two attributes */
+  add(indexes: Readonly<Record<string, SessionIndex>>): void {
+    for (const [name, valueOf] of Object.entries(indexes)) {
       const { attribute, problem } = probe(name, valueOf);
       if (attribute === undefined) throw new TypeError(`Session index ${JSON.stringify(name)} ${problem}`);
       const others = this.#byAttribute.get(attribute) ?? [];

@@ -32,7 +32,7 @@ import {
   timeoutChanges,
 } from './session-timeouts.js';
 import type { SessionKey, SessionToken } from './session-token.js';
-import { PRINCIPAL_NAME_INDEX_NAME, type SaveOutcome } from './session.js';
+import { PRINCIPAL_NAME_INDEX_NAME, type SaveOutcome, type Session } from './session.js';
 import type { TrackedAttributes } from './tracked-attributes.js';
 
 export type SessionSave = CreateSession | UpdateSession | DeleteSession;
@@ -68,6 +68,11 @@ export interface SessionWriter {
   readonly securityEvents?: SecurityEvents | undefined;
   /** What each session is checked by. It may be set when the application starts. */
   rule?: SessionRule | undefined;
+  /**
+   * Asked once a sign-in with `provider` is stored, and before its client hears of it: what it resolves to, or rejects
+   * with, refuses the sign-in and ends the session. Unset: nobody finds a session by its provider.
+   */
+  confirm?: ((session: Session) => Promise<Error | undefined>) | undefined;
 }
 
 /** What the store has of a session, as far as one object of the session knows; its attributes apart. */

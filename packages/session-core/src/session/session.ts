@@ -175,6 +175,24 @@ export interface SessionSignIn {
   readonly keep?: readonly SessionAttributeName[];
   /** Whether the session may be bound to the browser, with the option `deviceBound`: not in a kiosk. @default true */
   readonly deviceBound?: boolean;
+  /**
+   * The claims of the ID token, where an identity provider has signed the user in: logouts and events that it pushes
+   * find the session by them. The session keeps `iss`, `sub`, `sid` and `iat`, and nothing else. It needs
+   * `ProviderLogoutModule` of @nest-session/provider-logout. @default those of before, of a user who signs in again
+   */
+  readonly provider?: ProviderClaims;
+}
+
+/** What an identity provider says of a login, as in the payload of its ID token. Other claims are ignored. */
+export interface ProviderClaims {
+  /** The provider: its issuer, as the option `issuers` of `ProviderLogoutModule` has it. */
+  readonly iss: string;
+  /** The user, as this provider knows them. */
+  readonly sub: string;
+  /** The session at the provider: a non-empty string. Without it, only logouts of the user find the session. */
+  readonly sid?: unknown;
+  /** When the ID token was issued, in seconds since the epoch. @default now, by the clock of this process */
+  readonly iat?: number | undefined;
 }
 
 /** The browser that a session is bound to. */

@@ -15,6 +15,7 @@ import {
   DEVICE_ATTRIBUTE,
   HIDDEN,
   PRINCIPAL_ATTRIBUTE,
+  PROVIDER_ATTRIBUTE,
   REMEMBER_ME_ATTRIBUTE,
 } from './attribute-names.js';
 import { readText } from './json-attribute.serializer.js';
@@ -45,8 +46,10 @@ import type {
 import { endsNow, secondsOf, type SessionTimeouts } from './session-timeouts.js';
 import type { SessionToken } from './session-token.js';
 import { deviceIn } from '../device/device-binding.js';
+import { readClaims } from '../provider/provider-login.js';
 import {
   type BoundDevice,
+  type ProviderClaims,
   type SaveOutcome,
   type Session,
   type SessionAttributeName,
@@ -234,12 +237,21 @@ export class TrackedSession implements Session {
     return SafePromise.of(this.#updateAttribute(name, update, false));
   }
 
-  signIn(name: string, { remember, keep, deviceBound = true }: SessionSignIn = {}): void {
+  signIn(name: string, { remember, keep, deviceBound = true, provider }: SessionSignIn = {}): void {
     assertPrincipalName(name);
     if (remember !== undefined) assertRemember(remember);
+    const login = this.#loginOf(name, provider);
     this.#assertRotatable();
     this.#rotate(() => this.#signIn(name, remember, keep));
     if (!deviceBound) this.#attributes.set(DEVICE_ATTRIBUTE, false);
+    if (login !== undefined) this.#attributes.set(PROVIDER_ATTRIBUTE, login);
+  }
+
+  /** A user who signs in again, as with a password, stays one whom the provider can sign out. */
+  #loginOf(name: string, provider: ProviderClaims | undefined): unknown {
+    if (provider === undefined) return this.#isOfAnother(name) ? undefined : this.peekAttribute(PROVIDER_ATTRIBUTE);
+    if (!this.#writer.confirm) throw new SessionStateError(NO_PROVIDERS);
+    return readClaims(provider);
   }
 
   signOut(): void {
@@ -570,8 +582,8 @@ export class TrackedSession implements Session {
     const hadOne = this.#attributes.peek(PRINCIPAL_ATTRIBUTE) !== undefined;
     this.#attributes.set(PRINCIPAL_ATTRIBUTE, name);
     // What the browser of the one has proven says nothing of the other.
-    if (isAnother && this.peekAttribute(DEVICE_ATTRIBUTE) !== undefined)
-      this.#attributes.set(DEVICE_ATTRIBUTE, undefined);
+    for (const each of isAnother ? [DEVICE_ATTRIBUTE, PROVIDER_ATTRIBUTE] : [])
+      if (this.peekAttribute(each) !== undefined) this.#attributes.set(each, undefined);
     const [from, to] = hadOne
       ? [timeouts.maxInactiveInterval, anonymousTimeout]
       : [anonymousTimeout, timeouts.maxInactiveInterval];
@@ -629,6 +641,7 @@ export class TrackedSession implements Session {
       if (reply.outcome === 'collision') this.#rotate();
       else {
         const outcome = this.#settle(sentSave, reply);
+        if (outcome === 'saved') await this.#confirm(save);
         if (!states.mayBeginAnew(this.#state, this.#attributes)) return outcome;
       }
     }
@@ -683,7 +696,24 @@ export class TrackedSession implements Session {
   /** Sends a save again whose reply was lost. `collision`: the store had made it, as no other session draws the id. */
   async #repeat(unanswered: SentSave): Promise<void> {
     const reply = await this.#write(unanswered);
-    this.#settle(unanswered, reply.outcome === 'collision' ? { outcome: 'saved' } : reply);
+    const outcome = this.#settle(unanswered, reply.outcome === 'collision' ? { outcome: 'saved' } : reply);
+    if (outcome === 'saved') await this.#confirm(unanswered.save);
+  }
+
+  /**
+   * The identity provider may have signed the user out while the sign-in was under way. Looks only now, because a
+   * logout that comes later finds the session. @throws what refuses the sign-in, once the session has ended
+   */
+  async #confirm(save: SessionSave): Promise<void> {
+    if (save.kind === 'delete' || typeof save.attributes.get(PROVIDER_ATTRIBUTE) !== 'string') return;
+    const refusal = await this.#writer.confirm?.(this).catch((error: unknown) => error as Error);
+    if (!refusal) return;
+    const { storedId: id } = this;
+    // First, because nobody may get its token, even if the store cannot end it.
+    this.#change({ deletion: 'revoked' });
+    const ended = await this.#writer.write({ kind: 'delete', id: id!, reason: 'revoked' }).catch(() => undefined);
+    if (ended) this.#state = states.withStored(this.#state, { ended: 'deleted', wasEnded: true });
+    throw refusal;
   }
 
   /**
@@ -771,6 +801,10 @@ export class TrackedSession implements Session {
 }
 
 const NO_ATTRIBUTES: AttributeChanges = new Map();
+
+const NO_PROVIDERS =
+  '`provider` of signIn() has no effect without ProviderLogoutModule of @nest-session/provider-logout: import it in the ' +
+  'root module';
 
 const SIGNED_IN_OUTSIDE =
   'A user cannot be signed in to a stored session outside of its request, because no cookie with another id can be sent ' +

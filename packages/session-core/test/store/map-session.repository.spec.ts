@@ -4,7 +4,7 @@ import { MapSessionRepository, type SessionEvent } from '../../src/index.js';
 import { storePrimitivesOf } from '../../src/internal.js';
 
 const checks = sessionRepositoryContract({
-  offers: ['indexes', 'events', 'revocations'],
+  offers: ['indexes', 'events', 'revocations', 'marks'],
   slack: 0,
   open(options) {
     const clock = new ManualClock();

@@ -48,6 +48,11 @@ export class SessionKeys extends PartitionKeys {
     return `${this.prefix}revoked:${name}:${hash}`;
   }
 
+  /** STRING, a number: what is remembered for a while under a hash, such as a logout of an identity provider. */
+  mark(name: string): string {
+    return `${this.prefix}marks:${name}`;
+  }
+
   /** The member of a bucket for a session. */
   memberOf(id: string): string {
     return `${MEMBER}${id}`;

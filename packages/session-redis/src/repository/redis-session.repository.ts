@@ -166,6 +166,21 @@ export class RedisSessionRepository extends IndexedSessionRepository {
     }
   }
 
+  protected override leaveMark(name: string, value: number, duration: number): Promise<void> {
+    const leave = (client: Redis) => this.scripts(client).leaveMark(name, value, duration);
+    return this.connection.write(leave, this.partitions.of(name).prefix);
+  }
+
+  protected override readMarks(names: readonly string[]): Promise<(number | undefined)[]> {
+    return Promise.all(
+      names.map(async (name) => {
+        const keys = this.partitions.of(name);
+        const value = await this.connection.run((client) => client.get(keys.mark(name)), keys.prefix);
+        return value === null ? undefined : Number(value);
+      }),
+    );
+  }
+
   protected override async readClock(): Promise<number> {
     return this.connection.run(redisTime);
   }

@@ -26,7 +26,7 @@ export function describeContract(
   const what = encryption ? 'encryption, partitions' : 'partitions';
   describe(`RedisSessionRepository, ${where}${what}: ${partitions}`, () => {
     const checks = sessionRepositoryContract({
-      offers: ['indexes', 'events', 'revocations', 'nodes', 'outages'],
+      offers: ['indexes', 'events', 'revocations', 'marks', 'nodes', 'outages'],
       slack: 0,
       open: (options) => redis.store({ ...options, encryption }, partitions, expirations),
     });

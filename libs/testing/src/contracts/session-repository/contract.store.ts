@@ -6,10 +6,11 @@ import type { SessionRepositoryOptions } from '@nest-session/core/store';
  * - `indexes`: the repository is an `IndexedSessionRepository`;
  * - `events`: the store records events, and notices every end;
  * - `revocations`: the store can end every session;
+ * - `marks`: the store has `leaveMark()` and `readMarks()`;
  * - `nodes`: several repositories share the store;
  * - `outages`: the test can make the store fail.
  */
-export type SessionStoreOffer = 'indexes' | 'events' | 'revocations' | 'nodes' | 'outages';
+export type SessionStoreOffer = 'indexes' | 'events' | 'revocations' | 'marks' | 'nodes' | 'outages';
 
 /** The store under test, and the parts of the contract that it offers. */
 export interface SessionRepositoryContractOptions {

@@ -156,6 +156,7 @@ const FILES = {
   endOlderSessions: 'end-older-sessions',
   finishEpoch: 'finish-epoch',
   leaveTakeoverMark: 'leave-takeover-mark',
+  leaveMark: 'leave-mark',
   claimExpired: 'claim-expired',
   claimDue: 'claim-due',
   lookAtSessions: 'look-at-sessions',
@@ -327,6 +328,11 @@ export class SessionScripts {
   /** Records that all sessions that an epoch makes invalid have been ended. */
   async finishEpoch({ epoch }: SessionKeys, at: number): Promise<void> {
     await this.#run('finishEpoch', [epoch], [at]);
+  }
+
+  /** `duration` in milliseconds. */
+  async leaveMark(name: string, value: number, duration: number): Promise<void> {
+    await this.#run('leaveMark', [this.partitions.of(name).mark(name)], [value, duration]);
   }
 
   /** `markedFor`: as in `takeOver()`. */

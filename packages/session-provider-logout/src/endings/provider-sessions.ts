@@ -1,0 +1,185 @@
+import {
+  IndexedSessionRepository,
+  PRINCIPAL_NAME_INDEX_NAME,
+  type Session,
+  type SessionRepository,
+  SessionStoreError,
+} from '@nest-session/core';
+import {
+  findPartly,
+  forgetSignIn,
+  marksOf,
+  PRINCIPAL_ATTRIBUTE,
+  PROVIDER_ATTRIBUTE,
+  providerHash,
+  type ProviderLogin,
+  providerLoginIn,
+  SID_INDEX,
+  type StoreMarks,
+  SUB_INDEX,
+  TrackedSession,
+} from '@nest-session/core/internal';
+import type { ProviderAction } from '../configuration/provider-logout.options.js';
+import type { ProviderEventSession } from '../events/provider-event.js';
+import { RefusedTokenError } from '../tokens/refused-token.error.js';
+
+/** Whom a provider means: a session at the provider, a user, or a session of a user. */
+export interface ProviderTarget {
+  readonly iss: string;
+  readonly sub?: string | undefined;
+  readonly sid?: string | undefined;
+  /** In seconds: who signs in at the provider later is not meant, unless it is by the same `sid`. */
+  readonly until: number;
+}
+
+export type SessionAction = Exclude<ProviderAction, 'none'>;
+
+interface FoundSession extends ProviderEventSession {
+  readonly login: ProviderLogin | undefined;
+}
+
+interface Listing {
+  readonly index: string;
+  readonly value: string;
+}
+
+// Milliseconds: longer than any login under way.
+const MARKED_FOR = 15 * 60_000;
+const AT_ONCE = 100;
+/** How often sessions are looked for that were rotated in the meantime. */
+const MOST_PASSES = 5;
+
+/** The sessions of a store by their logins at identity providers. */
+export class ProviderSessions {
+  constructor(
+    private readonly repository: IndexedSessionRepository,
+    private readonly marks: StoreMarks,
+  ) {}
+
+  /** Undefined for a store that lacks what this needs. */
+  static in(repository: SessionRepository): ProviderSessions | undefined {
+    const marks = marksOf(repository);
+    return marks && repository instanceof IndexedSessionRepository
+      ? new ProviderSessions(repository, marks)
+      : undefined;
+  }
+
+  /**
+   * Ends what a target means, or lets it sign in again, and refuses sign-ins under way that it means. When it fails, some
+   * may have ended: the same call does the rest.
+   * @throws RefusedTokenError before anything ends, for a `sid` of another `sub`; SessionStoreError
+   */
+  async apply(target: ProviderTarget, action: SessionAction): Promise<ProviderEventSession[]> {
+    // First: a sign-in that does not see the mark is stored already, and found.
+    if (action === 'end') await this.#mark(target);
+    const { iss, sub, sid, until } = target;
+    const isBefore = ({ login }: FoundSession) => (login?.iat ?? 0) <= until;
+    const ofUser = sub === undefined ? undefined : { index: SUB_INDEX, value: providerHash(iss, sub) };
+    if (sid === undefined) return ofUser ? this.#each(ofUser, action, isBefore) : [];
+    let isKnown = false;
+    const ofSession = { index: SID_INDEX, value: providerHash(iss, sid) };
+    const ended = await this.#each(ofSession, action, ({ login }) => {
+      isKnown = true;
+      if (sub !== undefined && login?.sub !== sub) throw new RefusedTokenError('mixed', iss);
+      return true;
+    });
+    if (isKnown || !ofUser) return ended;
+    // Their sign-ins got none.
+    return this.#each(ofUser, action, (each) => each.login?.sid === undefined && isBefore(each));
+  }
+
+  /** The same for all sessions of a principal. */
+  async applyTo(principal: string, action: SessionAction): Promise<ProviderEventSession[]> {
+    const found = await this.#each({ index: PRINCIPAL_NAME_INDEX_NAME, value: principal }, action, () => true);
+    // Also what signs in by a request that has begun.
+    if (action === 'end') await this.repository.deleteByIndex(PRINCIPAL_NAME_INDEX_NAME, principal);
+    return found;
+  }
+
+  /** Whether the provider has ended a login before it was stored. */
+  async isOver(session: Session): Promise<boolean> {
+    const login = loginOf(TrackedSession.of(session));
+    if (!login) return false;
+    const { iss, sub, sid, iat } = login;
+    const bySession = sid === undefined ? [] : [sidMark(iss, sid), sidMark(iss, sid, sub)];
+    const byUser = [subMark(iss, sub), ...(sid === undefined ? [withoutSidMark(iss, sub)] : [])];
+    const found = await this.marks.read([...bySession, ...byUser]);
+    return found.some((until, i) => until !== undefined && (i < bySession.length || iat <= until));
+  }
+
+  /** Whether `remember()` was called with a token lately. */
+  async knows(issuer: string, jti: string): Promise<boolean> {
+    const [found] = await this.marks.read([tokenMark(issuer, jti)]);
+    return found !== undefined;
+  }
+
+  /** `duration` in milliseconds. */
+  remember(issuer: string, jti: string, duration: number): Promise<void> {
+    return this.marks.leave(tokenMark(issuer, jti), 1, duration);
+  }
+
+  async #mark({ iss, sub, sid, until }: ProviderTarget): Promise<void> {
+    const names =
+      sid === undefined
+        ? [subMark(iss, sub!)]
+        : sub === undefined
+          ? [sidMark(iss, sid)]
+          : [sidMark(iss, sid, sub), withoutSidMark(iss, sub)];
+    await Promise.all(names.map((name) => this.marks.leave(name, until, MARKED_FOR)));
+  }
+
+  async #each(
+    listing: Listing,
+    action: SessionAction,
+    isMeant: (session: FoundSession) => boolean,
+  ): Promise<ProviderEventSession[]> {
+    const done = new Map<string, ProviderEventSession>();
+    for (let pass = 1; pass <= MOST_PASSES; pass++) {
+      const { sessions, hasAll } = await this.#look(listing);
+      const meant = sessions.filter(isMeant).filter(({ id }) => !done.has(id));
+      let isDone = hasAll;
+      for (let i = 0; i < meant.length; i += AT_ONCE) {
+        const batch = meant.slice(i, i + AT_ONCE);
+        const outcomes = await Promise.all(batch.map(({ id }) => this.#act(action, id, listing)));
+        for (const [j, { id, principalName }] of batch.entries())
+          if (outcomes[j] === 'done') done.set(id, { id, principalName });
+        if (outcomes.includes('elsewhere')) isDone = false;
+      }
+      if (isDone) return [...done.values()];
+    }
+    throw new SessionStoreError('The sessions of a login at an identity provider kept changing their ids');
+  }
+
+  async #act(action: SessionAction, id: string, { index, value }: Listing): Promise<'done' | 'gone' | 'elsewhere'> {
+    // A deletion follows a rotation.
+    if (action === 'end') return (await this.repository.deleteIfListed(id, index, value)) ? 'done' : 'gone';
+    return (await forgetSignIn(this.repository, id)) === 'saved' ? 'done' : 'elsewhere';
+  }
+
+  /** `hasAll`: false when one was listed whose id has changed, or that has ended, before it could be read. */
+  async #look({ index, value }: Listing): Promise<{ readonly sessions: FoundSession[]; readonly hasAll: boolean }> {
+    const ids: string[] = [];
+    for await (const { id } of this.repository.listByIndex(index, value)) ids.push(id);
+    const sessions: FoundSession[] = [];
+    for (let i = 0; i < ids.length; i += AT_ONCE) {
+      const found = await findPartly(this.repository, ids.slice(i, i + AT_ONCE), NEEDED);
+      for (const each of found) if (each) sessions.push(foundSession(TrackedSession.of(each)));
+    }
+    return { sessions, hasAll: sessions.length === ids.length };
+  }
+}
+
+const NEEDED = [PROVIDER_ATTRIBUTE, PRINCIPAL_ATTRIBUTE];
+
+function foundSession(session: TrackedSession): FoundSession {
+  return { id: session.id, principalName: session.storedPrincipal, login: loginOf(session) };
+}
+
+function loginOf(session: TrackedSession): ProviderLogin | undefined {
+  return providerLoginIn(session.peekAttribute(PROVIDER_ATTRIBUTE));
+}
+
+const sidMark = (iss: string, sid: string, sub = '') => providerHash('sid', iss, sid, sub);
+const subMark = (iss: string, sub: string) => providerHash('sub', iss, sub);
+const withoutSidMark = (iss: string, sub: string) => providerHash('without-sid', iss, sub);
+const tokenMark = (iss: string, jti: string) => providerHash('jti', iss, jti);
