@@ -19,42 +19,6 @@ const ADMINISTRATOR = { KC_BOOTSTRAP_ADMIN_USERNAME: 'admin', KC_BOOTSTRAP_ADMIN
 
 const args = process.argv.slice(2);
 
-await main(async () => {
-  await ensurePackages();
-  await runQuietly('npm', ['run', '--silent', 'build']);
-  // Built by the time they are asked for.
-  const { missingJava } = await import('../libs/test-infrastructure/dist/spring.js');
-  const { freePort } = await import('../libs/testing/dist/index.js');
-  const missing = missingJava() ?? missingMemory();
-  if (missing) return skip(missing);
-  const folder = temporaryFolder('keycloak');
-  const unfetched = await fetchKeycloak(folder);
-  if (unfetched) return skip(`Maven cannot fetch Keycloak:\n${unfetched}`);
-  const keycloak = await Keycloak.start(join(folder, `keycloak-${VERSION}`), await freePort());
-  try {
-    const jest = ['--testRegex=/test/.*\\.keycloak\\.ts$', '--testTimeout=600000', '--maxWorkers=1', ...args];
-    return await run(process.execPath, ['.dev/test.mjs', ...jest], { KEYCLOAK: keycloak.origin });
-  } finally {
-    await keycloak.stop();
-  }
-});
-
-function missingMemory() {
-  if (freemem() >= LEAST_MEMORY) return undefined;
-  return `There are ${Math.round(freemem() / 1e6)} MB of free memory, and it takes ${LEAST_MEMORY / 1e6} MB.`;
-}
-
-/** Resolves to why Maven cannot. @throws Error with the output of another failure */
-async function fetchKeycloak(folder) {
-  const artifact = `-Dartifact=org.keycloak:keycloak-quarkus-dist:${VERSION}:zip`;
-  const options = ['--batch-mode', '--quiet', '--no-transfer-progress'];
-  const maven = ['dependency:unpack', artifact, `-DoutputDirectory=${folder}`];
-  const { code, output } = await capture('mvn', [...options, ...maven], { cwd: folder });
-  if (code === 0) return undefined;
-  if (!UNFETCHED.test(output)) throw new Error(output);
-  return output;
-}
-
 class Keycloak {
   #output = '';
 
@@ -103,6 +67,42 @@ class Keycloak {
       await sleep(500);
     }
   }
+}
+
+await main(async () => {
+  await ensurePackages();
+  await runQuietly('npm', ['run', '--silent', 'build']);
+  // Built by the time they are asked for.
+  const { missingJava } = await import('../libs/test-infrastructure/dist/spring.js');
+  const { freePort } = await import('../libs/testing/dist/index.js');
+  const missing = missingJava() ?? missingMemory();
+  if (missing) return skip(missing);
+  const folder = temporaryFolder('keycloak');
+  const unfetched = await fetchKeycloak(folder);
+  if (unfetched) return skip(`Maven cannot fetch Keycloak:\n${unfetched}`);
+  const keycloak = await Keycloak.start(join(folder, `keycloak-${VERSION}`), await freePort());
+  try {
+    const jest = ['--testRegex=/test/.*\\.keycloak\\.ts$', '--testTimeout=600000', '--maxWorkers=1', ...args];
+    return await run(process.execPath, ['.dev/test.mjs', ...jest], { KEYCLOAK: keycloak.origin });
+  } finally {
+    await keycloak.stop();
+  }
+});
+
+function missingMemory() {
+  if (freemem() >= LEAST_MEMORY) return undefined;
+  return `There are ${Math.round(freemem() / 1e6)} MB of free memory, and it takes ${LEAST_MEMORY / 1e6} MB.`;
+}
+
+/** Resolves to why Maven cannot. @throws Error with the output of another failure */
+async function fetchKeycloak(folder) {
+  const artifact = `-Dartifact=org.keycloak:keycloak-quarkus-dist:${VERSION}:zip`;
+  const options = ['--batch-mode', '--quiet', '--no-transfer-progress'];
+  const maven = ['dependency:unpack', artifact, `-DoutputDirectory=${folder}`];
+  const { code, output } = await capture('mvn', [...options, ...maven], { cwd: folder });
+  if (code === 0) return undefined;
+  if (!UNFETCHED.test(output)) throw new Error(output);
+  return output;
 }
 
 /** What could not be tried counts, and nobody overlooks it. */

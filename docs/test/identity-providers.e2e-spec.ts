@@ -107,7 +107,7 @@ async function confirmSignOut(tab: Page): Promise<void> {
   await tab.getByRole('button', { name: 'Yes, sign me out' }).click();
 }
 
-describe('the login', () => {
+describe('the login by openid-client', () => {
   it(
     'signs in under a new token: who copied the cookie before is not signed in',
     async () => {

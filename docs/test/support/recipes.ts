@@ -15,7 +15,7 @@ export const RECIPES: ReadonlyMap<string, Place> = new Map<string, Place>([
   ['my-devices', { page: 'finding-sessions.md', heading: 'Show users their devices' }],
   ['passport', { page: 'passport-and-oauth2.md', heading: 'Passport' }],
   ['oauth2', { page: 'passport-and-oauth2.md', heading: 'OAuth2' }],
-  ['back-channel-logout', { page: 'identity-providers.md', heading: 'Back-channel logout' }],
+  ['identity-provider', { page: 'identity-providers.md', heading: 'Log in and out: a whole program' }],
   ['csrf', { page: 'protecting-routes.md', heading: 'Cross-site request forgery (CSRF)' }],
   ['websocket', { page: 'websockets-and-graphql.md', heading: 'WebSockets: a whole program' }],
   ['graphql', { page: 'websockets-and-graphql.md', heading: 'GraphQL' }],
