@@ -8,7 +8,7 @@ import { freemem } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { ensurePackages } from './install.mjs';
-import { capture, main, onStopSignal, root, run, runQuietly } from './processes.mjs';
+import { capture, main, root, run, runQuietly } from './processes.mjs';
 import { temporaryFolder } from './temporary-folder.mjs';
 
 const VERSION = '26.7.3';
@@ -47,7 +47,6 @@ class Keycloak {
       stream.setEncoding('utf8').on('data', (text) => (this.#output += text));
     }
     process.on('exit', () => this.#kill());
-    onStopSignal(() => process.exit(1));
   }
 
   async stop() {
@@ -56,7 +55,8 @@ class Keycloak {
   }
 
   #kill() {
-    if (this.child.exitCode === null && this.child.signalCode === null) process.kill(-this.child.pid, 'SIGKILL');
+    if (this.child.exitCode === null && this.child.signalCode === null)
+      process.kill(-Number(this.child.pid), 'SIGKILL');
   }
 
   async #ready() {
