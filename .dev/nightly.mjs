@@ -1,6 +1,6 @@
-// npm run nightly: every server, also as a Cluster, the least rights, every Node, ORMs, every store of Spring, ioredis
-// 5 and BullMQ 5, the mutants, the model and all suites that take long. Words choose the steps that have them in their
-// title: `npm run nightly -- valkey`.
+// npm run nightly: every server, also as a Cluster, the least rights, every Node, ORMs, every store of Spring, Keycloak,
+// ioredis 5 and BullMQ 5, the mutants, the model and all suites that take long. Words choose the steps that have them in
+// their title: `npm run nightly -- valkey`.
 import { ensurePackages } from './install.mjs';
 import { NODES, OTHER_SERVERS, programOf, withNode } from './other-versions.mjs';
 import { main } from './processes.mjs';
@@ -30,6 +30,7 @@ await main(async () => {
     ...NODES.flatMap((name) => [onNode('test:matrix', name), onNode('test:applications', name)]),
     npm('test:orms', { report: 'checks' }),
     npm('test:spring', { report: 'checks' }),
+    npm('test:keycloak', { report: 'jest' }),
     npm('test:histories', { report: 'checks' }),
     npm('test:mutants', { report: 'checks' }),
     npm('test:mutants', { args: ['--model'], report: 'checks' }),

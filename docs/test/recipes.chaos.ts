@@ -420,7 +420,8 @@ describeRecipe('graphql', () => {
   });
 });
 
-describeRecipe('back-channel-logout', undefined, () => ({ CLIENT_SECRET: 'secret of the shop at its provider' }));
+// `identity-providers.e2e-spec.ts` has its provider.
+describeRecipe('identity-provider');
 
 describeRecipe('health-and-deploys');
 

@@ -13,9 +13,9 @@ interface Place {
 export const RECIPES: ReadonlyMap<string, Place> = new Map<string, Place>([
   ['sign-in-with-roles', { page: 'protecting-routes.md', heading: 'Roles: a whole program' }],
   ['my-devices', { page: 'finding-sessions.md', heading: 'Show users their devices' }],
-  ['passport', { page: 'identity-providers.md', heading: 'Passport' }],
-  ['oauth2', { page: 'identity-providers.md', heading: 'OAuth2' }],
-  ['back-channel-logout', { page: 'identity-providers.md', heading: 'Back-channel logout' }],
+  ['passport', { page: 'passport-and-oauth2.md', heading: 'Passport' }],
+  ['oauth2', { page: 'passport-and-oauth2.md', heading: 'OAuth2' }],
+  ['identity-provider', { page: 'identity-providers.md', heading: 'Log in and out: a whole program' }],
   ['csrf', { page: 'protecting-routes.md', heading: 'Cross-site request forgery (CSRF)' }],
   ['websocket', { page: 'websockets-and-graphql.md', heading: 'WebSockets: a whole program' }],
   ['graphql', { page: 'websockets-and-graphql.md', heading: 'GraphQL' }],

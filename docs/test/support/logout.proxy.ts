@@ -1,0 +1,70 @@
+import { createServer, request, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { buffer } from 'node:stream/consumers';
+
+/** Where an identity provider posts its logout tokens. */
+export const LOGOUT_PATH = '/session/provider/logout';
+
+/** A logout token that came by, and the status that the application responded with. */
+export interface Logout {
+  readonly header: object;
+  readonly claims: { readonly iat: number };
+  /** The body of the request. */
+  readonly body: string;
+  readonly status: number;
+}
+
+/** Stands in front of an application as a reverse proxy does, and records the logouts that a provider posts. */
+export class LogoutProxy {
+  /** In the order of the responses. */
+  readonly logouts: Logout[] = [];
+
+  private constructor(
+    private readonly port: number,
+    private readonly server: Server,
+  ) {
+    server.on('request', (from: IncomingMessage, to: ServerResponse) => void this.#forward(from, to));
+  }
+
+  /** @param port where the application listens, or will listen */
+  static async start(port: number): Promise<LogoutProxy> {
+    const server = createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    return new LogoutProxy(port, server);
+  }
+
+  get origin(): string {
+    return `http://localhost:${(this.server.address() as AddressInfo).port}`;
+  }
+
+  async stop(): Promise<void> {
+    const closed = once(this.server, 'close');
+    this.server.close();
+    this.server.closeAllConnections();
+    await closed;
+  }
+
+  async #forward(from: IncomingMessage, to: ServerResponse): Promise<void> {
+    const { url, method, headers } = from;
+    const body = await buffer(from);
+    const onward = request({ port: this.port, path: url, method, headers: { ...headers, connection: 'close' } });
+    onward.on('error', () => to.writeHead(502).end());
+    onward.on('response', (response) => {
+      const status = response.statusCode!;
+      if (url === LOGOUT_PATH) this.logouts.push(readLogout(body.toString(), status));
+      to.writeHead(status, response.headers);
+      response.pipe(to);
+    });
+    onward.end(body);
+  }
+}
+
+function readLogout(body: string, status: number): Logout {
+  const token = new URLSearchParams(body).get('logout_token') ?? '';
+  const [header, claims] = token
+    .split('.')
+    .slice(0, 2)
+    .map((part) => JSON.parse(Buffer.from(part, 'base64url').toString()) as object);
+  return { header: header!, claims: claims as Logout['claims'], body, status };
+}
