@@ -30,14 +30,18 @@ const COMMON_JS = {
 export async function bundlePackage(folder, target) {
   const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
   const programs = Object.values(manifest.bin ?? {});
-  for (const path of ['README.md', 'LICENSE', ...programs]) cpSync(join(folder, path), join(target, path));
+  // Those of the Nest CLI, and what it loads for them.
+  const schematics = manifest.schematics ? ['schematics'] : [];
+  for (const path of ['README.md', 'LICENSE', ...programs, ...schematics])
+    cpSync(join(folder, path), join(target, path), { recursive: true });
   // They are those of this repository.
   const { scripts: _, ...published } = manifest;
   writeFileSync(join(target, 'package.json'), `${JSON.stringify(published, null, 2)}\n`);
   const paths = Object.values(manifest.exports).flatMap((each) => (each.import ? [each.import.default] : []));
   const entries = paths.map((path) => path.slice('./dist/'.length, -'.js'.length));
   const started = programs.flatMap((path) => importedNames(readFileSync(join(folder, path), 'utf8')));
-  const code = await bundle(folder, [...entries, ...started], '.js', compiledCode());
+  const loaded = schematics.map((name) => `${name}/index`);
+  const code = await bundle(folder, [...entries, ...started, ...loaded], '.js', compiledCode());
   await writeCode(code, folder, target, ES_MODULES);
   await writeCode(code, folder, target, COMMON_JS);
   const types = await bundle(folder, entries, '.d.ts', dts());

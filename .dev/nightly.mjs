@@ -28,6 +28,7 @@ await main(async () => {
     withBullMq5('chaos', 'packages/session-timers/test/faults/'),
     npm('test:acl', { report: 'jest' }),
     ...NODES.flatMap((name) => [onNode('test:matrix', name), onNode('test:applications', name)]),
+    npm('test:nest-add', { report: 'checks' }),
     npm('test:orms', { report: 'checks' }),
     npm('test:spring', { report: 'checks' }),
     npm('test:keycloak', { report: 'jest' }),

@@ -24,6 +24,8 @@ const VERSIONS = {
   'nest-11.0': { npm: ['@nestjs/cli@11.0.0', '@nestjs/schematics@11.0.0'], program: 'node_modules/.bin/nest' },
   'nest-11': { npm: ['@nestjs/cli@11.0.24', '@nestjs/schematics@11.1.0'], program: 'node_modules/.bin/nest' },
   'nest-12': { npm: ['@nestjs/cli@12.0.8', '@nestjs/schematics@12.0.6'], program: 'node_modules/.bin/nest' },
+  pnpm: { npm: ['pnpm@12.21.0'], program: 'node_modules/.bin/pnpm' },
+  yarn: { npm: ['yarn@1.22.22'], program: 'node_modules/.bin/yarn' },
   // The oldest lines that the packages allow.
   'ioredis-5': { npm: ['ioredis@5.11.1'], program: 'node_modules/ioredis' },
   'bullmq-5': { npm: ['bullmq@5.81.5'], program: 'node_modules/bullmq' },

@@ -1,5 +1,6 @@
 import type { Command } from './command.js';
 import { CHECK_NAMES } from '../doctor/diagnosis.js';
+import { USES } from '../rights/user-rights.js';
 
 export const COMMANDS: readonly Command[] = [
   {
@@ -10,6 +11,17 @@ export const COMMANDS: readonly Command[] = [
       'acl-user': { value: '<name>', text: 'check the rights of this user of Redis, by ACL DRYRUN' },
     },
     load: () => import('./doctor.command.js'),
+  },
+  {
+    name: 'acl',
+    text: 'Prints the rights in Redis that a process needs, and no more. Needs no Redis.',
+    options: {
+      for: { value: '<use,...>', text: `what it is used for: ${USES.join(', ')} (default sessions)` },
+      format: { value: '<format>', text: 'redis, valkey (9.1 and later: this database only) or elasticache' },
+      'acl-user': { value: '<name>', text: 'the name of the user (default app)' },
+      database: { value: '<number>', text: 'the number of the database (default 0)' },
+    },
+    load: () => import('./acl.command.js'),
   },
   {
     name: 'explain',

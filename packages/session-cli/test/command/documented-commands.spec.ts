@@ -2,8 +2,8 @@ import { readFile } from 'node:fs/promises';
 import { COMMANDS } from '../../src/command/commands.js';
 import { helpText, helpTextOf } from '../../src/command/command-line.js';
 import { ADDRESS_FLAGS } from '../../src/command/address-flags.js';
-import { RIGHTS, RIGHTS_OF_HANDLERS, RIGHTS_WITH_PARTITIONS } from '../../src/doctor/rights.check.js';
-import { documentedCommands, type RightsName } from '../../../session-redis/test/support/documented.rights.js';
+import { RIGHTS_BLOCKS } from '../../src/rights/user-rights.js';
+import { documentedLines, type RightsName } from '../../../session-redis/test/support/documented.rights.js';
 
 const docs = await readFile(new URL('../../../../docs/operating.md', import.meta.url), 'utf8');
 const section = docs.slice(docs.indexOf('\n## The command\n'), docs.indexOf('\n## Alerts\n'));
@@ -57,14 +57,12 @@ it('the help has every command and every option', () => {
   }
 });
 
-it.each<[RightsName, readonly string[]]>([
-  ['every process', RIGHTS],
-  ['handlers', RIGHTS_OF_HANDLERS],
-  ['partitions', [...RIGHTS_WITH_PARTITIONS, 'ssubscribe']],
-])('doctor tries the rights of the block "%s" of docs/securing-redis.md', (block, tried) => {
-  const names = tried.map((command) => {
-    const [name, sub] = command.split(' ');
-    return /^(client|xgroup|xinfo)$/.test(name!) ? `${name}|${sub!.toLowerCase()}` : name;
-  });
-  expect(new Set(names)).toEqual(new Set(documentedCommands([block])));
-});
+it.each(Object.entries(RIGHTS_BLOCKS))(
+  'acl and doctor know the block "%s" of docs/securing-redis.md',
+  (name, rules) => {
+    const documented = documentedLines([name as RightsName]).flat();
+    const isOfUser = (rule: string) => !/^(?:reset|on|>.*)$/.test(rule);
+    expect(rules.length).toBe(documented.filter(isOfUser).length);
+    expect(new Set<string>(rules)).toEqual(new Set(documented.filter(isOfUser)));
+  },
+);

@@ -10,6 +10,7 @@ export type RightsName =
   | 'groups'
   | 'partitions'
   | 'cluster'
+  | 'deadlines'
   | 'notifications'
   | 'flags'
   | 'all keys'
