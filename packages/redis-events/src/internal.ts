@@ -71,7 +71,7 @@ export {
   type ResolvedEventOptions,
 } from './configuration/event-rules.js';
 export { EventGroups } from './delivery/event-groups.js';
-export { EventProducer, type HandlersFailure } from './delivery/event-producer.js';
+export { EventProducer } from './delivery/event-producer.js';
 export { GroupLagReader, type GroupState, groupStates, livenessOf, RETRIES_CONSUMER } from './delivery/group-states.js';
 export {
   byPosition,
@@ -108,7 +108,7 @@ export {
   OF_SESSIONS,
   shownContent,
 } from './partitions/namespace.js';
-export { merged, PartitionKeys, Partitions, patternOf } from './partitions/partitions.js';
+export { groupedBy, merged, PartitionKeys, Partitions, patternOf } from './partitions/partitions.js';
 export {
   defineScripts,
   loadScripts,
