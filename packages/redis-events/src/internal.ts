@@ -25,6 +25,7 @@ export {
   settledPartitions,
   shownCount,
 } from './namespace/store-format.js';
+export { OF_URL, readStore } from './configuration/redis-events.options.js';
 export { VERSION } from './configuration/version.js';
 export { lossOf, nodeMemory, StoreConnections } from './namespace/store-connections.js';
 export { hiddenCommand } from './connection/own-commands.js';
@@ -36,7 +37,6 @@ export { PartitionSignals } from './connection/partition-signals.js';
 export {
   isOfCluster,
   readAddress,
-  readAddressOrShare,
   type RedisAddress,
   type RedisAddressOptions,
 } from './connection/redis-address.options.js';
@@ -63,7 +63,6 @@ export {
   EVENT_RULES,
   type EventDeliveryOptions,
   eventRules,
-  IN_URL,
   rangeOfPartitions,
   readCommandTimeout,
   readEvents,
