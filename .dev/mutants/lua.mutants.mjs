@@ -97,7 +97,7 @@ local seals, text = nil, redis.pcall('GET', shadow)`,
   {
     mistake: 'Late requests are led over a single change of id',
     in: 'library/forwarding-marks',
-    code: 'for _ = 1, 15 do',
+    code: 'for _ = 1, MOST_MARKS do',
     instead: 'for _ = 1, 1 do',
     spec: 'redis-session.contract',
     test: 'rotation forwards over several rotations',

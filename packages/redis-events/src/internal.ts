@@ -25,6 +25,7 @@ export {
   settledPartitions,
   shownCount,
 } from './namespace/store-format.js';
+export { OF_URL, readStore } from './configuration/redis-events.options.js';
 export { VERSION } from './configuration/version.js';
 export { lossOf, nodeMemory, StoreConnections } from './namespace/store-connections.js';
 export { hiddenCommand } from './connection/own-commands.js';
@@ -36,7 +37,6 @@ export { PartitionSignals } from './connection/partition-signals.js';
 export {
   isOfCluster,
   readAddress,
-  readAddressOrShare,
   type RedisAddress,
   type RedisAddressOptions,
 } from './connection/redis-address.options.js';
@@ -63,7 +63,6 @@ export {
   EVENT_RULES,
   type EventDeliveryOptions,
   eventRules,
-  IN_URL,
   rangeOfPartitions,
   readCommandTimeout,
   readEvents,
@@ -71,7 +70,7 @@ export {
   type ResolvedEventOptions,
 } from './configuration/event-rules.js';
 export { EventGroups } from './delivery/event-groups.js';
-export { EventProducer, type HandlersFailure } from './delivery/event-producer.js';
+export { EventProducer } from './delivery/event-producer.js';
 export { GroupLagReader, type GroupState, groupStates, livenessOf, RETRIES_CONSUMER } from './delivery/group-states.js';
 export {
   byPosition,
@@ -108,7 +107,7 @@ export {
   OF_SESSIONS,
   shownContent,
 } from './partitions/namespace.js';
-export { merged, PartitionKeys, Partitions, patternOf } from './partitions/partitions.js';
+export { groupedBy, merged, PartitionKeys, Partitions, patternOf } from './partitions/partitions.js';
 export {
   defineScripts,
   loadScripts,

@@ -2,8 +2,8 @@ import type { Duration } from '@nest-session/core';
 import { OptionReader } from '@nest-session/core/internal';
 import type { ResolvedSessionOptions } from '@nest-session/core/store';
 import {
-  IN_URL,
   isOfCluster,
+  OF_URL,
   readAddress,
   readCommandTimeout,
   readEvents,
@@ -125,7 +125,7 @@ export function resolveSpringSessionOptions(options: Partial<SpringSessionModule
     ownClasses,
     requireAtStart: reader.boolean('requireAtStart', false),
   };
-  reader.finish({ host: IN_URL, port: IN_URL, db: IN_URL, ...OF_OUR_FORM, ...(isRead && OF_WRITERS) });
+  reader.finish({ ...OF_URL, ...OF_OUR_FORM, ...(isRead && OF_WRITERS) });
   return Object.freeze(resolved);
 }
 

@@ -23,7 +23,6 @@ import {
   EventProducer,
   type eventRules,
   fieldOf,
-  type HandlersFailure,
   logger,
   nameOf,
   PartitionSignals,
@@ -36,13 +35,7 @@ import {
   type SweepCounter,
   type SweepOptions,
 } from '@nest-session/redis-events/internal';
-import {
-  assertConfiguredOnce,
-  DEADLINE_READER,
-  EventHandlingError,
-  MEASURED_DEADLINES,
-  readData,
-} from '@nest-session/core/internal';
+import { assertConfiguredOnce, DEADLINE_READER, MEASURED_DEADLINES, readData } from '@nest-session/core/internal';
 import { tracedPoller } from '@nest-session/redis/internal';
 import { DeadlineStore, FIRED_KNOWN_FOR } from '../deadlines/deadline.store.js';
 import { DEADLINE_ENTRIES, type DeadlineKeys, DeadlinePartitions } from './deadline-keys.js';
@@ -151,10 +144,6 @@ class DeadlineEventProducer extends EventProducer<DeadlineEvent> {
   /** During a deployment, other instances of the group may have handlers that this one lacks, and must not lose. */
   override missingHandlerOf({ name }: DeadlineEvent): string | undefined {
     return this.handlers.wantedTypes().includes(name) ? undefined : name;
-  }
-
-  failureOf(error: unknown): HandlersFailure | undefined {
-    return error instanceof EventHandlingError ? error : undefined;
   }
 
   #dataOf(entry: StreamEntry, deadline: { id: string; name: string; key: string }): unknown {

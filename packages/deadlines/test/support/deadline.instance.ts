@@ -8,6 +8,7 @@ import { EventTrimmer } from '../../../redis-events/src/delivery/event.trimmer.j
 import { DELIVERY_PACE } from '../../../redis-events/src/configuration/event-rules.js';
 import { Partitions } from '../../../redis-events/src/partitions/partitions.js';
 import { PATIENCE } from '../../../session-redis/test/support/patience.js';
+import { trimOnce } from '../../../session-redis/test/support/trim-once.js';
 
 /** So that a test needs no real minutes. */
 const PACE = { pollInterval: 20, firstBackOff: 20, longestBackOff: 100, wishRenewal: 20 };
@@ -67,7 +68,7 @@ export class DeadlineInstance {
 
   /** Trims its events, as the job of every minute does. */
   async trim(): Promise<void> {
-    await this.#module.get(EventTrimmer, { strict: false }).runOnce();
+    await trimOnce(this.#module.get(EventTrimmer, { strict: false }));
   }
 
   stop(): Promise<void> {

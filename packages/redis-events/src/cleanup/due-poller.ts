@@ -2,7 +2,7 @@ import type { HeardSignals } from '../delivery/partition-turns.js';
 import { FailureLog } from '../logging/failure.log.js';
 import type { PartitionKeys } from '../partitions/partitions.js';
 import { type BackgroundService, RETRY } from '../timing/background-service.js';
-import { type DueList, reportLate, SweepCounter, type SweepResult } from './due.sweeper.js';
+import { type DueList, reportLate, SweepCounter } from './due.sweeper.js';
 
 // Milliseconds between two looks at a partition, however often something is due there.
 const SHORTEST_WAIT = 100;
@@ -58,14 +58,6 @@ export class DuePoller<Keys extends PartitionKeys> implements BackgroundService 
     this.#stopping.abort();
     clearTimeout(this.#timer);
     await Promise.all([...this.#looks.values()].map(async ({ running }) => running));
-  }
-
-  async runOnce(): Promise<SweepResult> {
-    const tally = new SweepCounter(false);
-    const { signal } = this.#stopping;
-    await Promise.all([...this.#looks.values()].map(({ keys }) => this.list.claimIn(keys, tally, { signal })));
-    tally.report(signal);
-    return tally.result;
   }
 
   /** Looks at a partition within `wait` milliseconds. Something was noted there: its node writes. */

@@ -36,27 +36,48 @@ export const REDIS_EVENTS_OPTIONS = Symbol('REDIS_EVENTS_OPTIONS');
 
 // Milliseconds. For so long an instance may be without a connection before it misses what all groups have handled.
 const GRACE = 300_000;
-const RETENTION = 7 * 86_400_000;
-const EVERY_MINUTE = '0 * * * * *';
 
 /** @throws InvalidSessionOptionsError that names all problems at once */
 export function resolveRedisEventsOptions(options: RedisEventsModuleOptions = {}, shared?: RedisAddress) {
   const reader = new OptionReader('RedisEventsModule', options);
-  const address = readAddressOrShare(reader, options, 'events', shared);
-  const resolved = {
+  const defaults = { what: 'events', namespace: 'nest:events', grace: GRACE, shownGrace: '5m' } as const;
+  const resolved = readStore(reader, options, defaults, shared);
+  reader.finish(OF_URL);
+  return Object.freeze(resolved);
+}
+
+interface StoreDefaults {
+  readonly what: 'events' | 'deadlines';
+  readonly namespace: string;
+  /** Milliseconds, and the same as a duration. */
+  readonly grace: number;
+  readonly shownGrace: string;
+}
+
+const RETENTION = 7 * 86_400_000;
+const EVERY_MINUTE = '0 * * * * *';
+export const OF_URL: Readonly<Record<string, string>> = { host: IN_URL, port: IN_URL, db: IN_URL };
+
+/** The options that every module has which keeps entries beside sessions, and what these do not let choose. */
+export function readStore(
+  reader: OptionReader,
+  options: RedisEventsModuleOptions,
+  { what, namespace, grace, shownGrace }: StoreDefaults,
+  shared: RedisAddress | undefined,
+) {
+  const address = readAddressOrShare(reader, options, what, shared);
+  return {
     ...address,
-    namespace: reader.text('namespace', 'nest:events', namespaceProblem),
+    namespace: reader.text('namespace', namespace, namespaceProblem),
     partitions: readPartitions(reader, isOfCluster(address.connection)),
-    grace: GRACE,
+    grace,
     cron: EVERY_MINUTE,
     commandTimeout: readCommandTimeout(reader),
     replicas: 0,
-    events: readEvents(reader.section('events'), GRACE, { shownGrace: '5m', usual: RETENTION }),
+    events: readEvents(reader.section('events'), grace, { shownGrace, usual: RETENTION }),
     serializer: reader.value('serializer', isSerializer, 'an AttributeSerializer') ?? new JsonAttributeSerializer(),
     requireAtStart: reader.boolean('requireAtStart', false),
   };
-  reader.finish({ host: IN_URL, port: IN_URL, db: IN_URL });
-  return Object.freeze(resolved);
 }
 
 /** Implement it in a class that you pass to `forRootAsync()` as `useClass` or `useExisting`. */

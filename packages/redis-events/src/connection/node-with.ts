@@ -1,6 +1,6 @@
 import slotOf from 'cluster-key-slot';
 import type { Cluster, Redis } from 'ioredis';
-import type { PartitionKeys } from '../partitions/partitions.js';
+import { groupedBy, type PartitionKeys } from '../partitions/partitions.js';
 
 /** A connection for commands without keys, such as SCAN, to the node that has a key. @throws Error while none has */
 export function nodeWith(client: Redis | Cluster, key: string): Redis {
@@ -28,12 +28,7 @@ export function partitionsByNode<Keys extends PartitionKeys>(
   client: Redis | Cluster,
   partitions: readonly Keys[],
 ): ReadonlyMap<string | undefined, readonly Keys[]> {
-  const nodes = new Map<string | undefined, Keys[]>();
-  for (const keys of partitions) {
-    const node = addressWith(client, keys.prefix);
-    nodes.set(node, [...(nodes.get(node) ?? []), keys]);
-  }
-  return nodes;
+  return groupedBy(partitions, ({ prefix }) => addressWith(client, prefix));
 }
 
 /** Not `instanceof`: the application may have another copy of ioredis. */

@@ -1,5 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
-import type { EventHandlingError, NamedEventDispatcher } from '@nest-session/core/internal';
+import type { NamedEventDispatcher } from '@nest-session/core/internal';
 import type { Redis } from 'ioredis';
 import { dataKeyOf, type EntryKind, fieldOf, type StreamEntry, textsIn } from '../scripts/stream/stream-entry.js';
 import { InjectConnection } from '../connection/redis-connections.js';
@@ -23,8 +23,6 @@ export type EventHandlers<Event> = Pick<
   whenBroadcastIsWanted?(begin: () => Promise<void>): void;
 };
 
-export type HandlersFailure = Pick<EventHandlingError, 'failed' | 'succeeded'>;
-
 /** One kind of events: what the entries are that its scripts add to a stream, and who handles them. */
 export abstract class EventProducer<Event = unknown> {
   abstract readonly kind: EntryKind;
@@ -41,9 +39,6 @@ export abstract class EventProducer<Event = unknown> {
   missingHandlerOf(_event: Event): string | undefined {
     return undefined;
   }
-
-  /** Undefined: no handler did. */
-  abstract failureOf(error: unknown): HandlersFailure | undefined;
 }
 
 @Injectable()

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { Inject, Injectable } from '@nestjs/common';
-import { reasonOf, shownError, shownText } from '@nest-session/core/internal';
+import { EventHandlingError, reasonOf, shownError, shownText } from '@nest-session/core/internal';
 import { PollingLoop } from '@nest-session/core/store';
 import { InjectConnection } from '../connection/redis-connections.js';
 import type { RedisNodes } from '../connection/redis-nodes.js';
@@ -248,13 +248,9 @@ export class EventConsumer<Event> implements BackgroundService {
       });
       return undefined;
     } catch (error) {
-      const failure = this.producer.failureOf(error);
-      if (!failure) throw error;
-      return {
-        done: [...done, ...failure.succeeded],
-        reason: reasonOf(failure.failed),
-        handler: failure.failed[0]?.name,
-      };
+      if (!(error instanceof EventHandlingError)) throw error;
+      const { succeeded, failed } = error;
+      return { done: [...done, ...succeeded], reason: reasonOf(failed), handler: failed[0]?.name };
     }
   }
 

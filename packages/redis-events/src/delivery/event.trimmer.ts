@@ -1,6 +1,5 @@
 import { Inject, Injectable } from '@nestjs/common';
 import type { Redis } from 'ioredis';
-import { partitionsByNode } from '../connection/node-with.js';
 import { InjectConnection } from '../connection/redis-connections.js';
 import { type PartitionKeys, Partitions } from '../partitions/partitions.js';
 import { EventStreamScripts } from '../scripts/event-stream.scripts.js';
@@ -53,20 +52,6 @@ export class EventTrimmer {
     @Inject(BackgroundLimiter) private readonly limiter: BackgroundLimiter,
     @Inject(EventProducer) private readonly producer: Pick<EventProducer, 'groupsClass'>,
   ) {}
-
-  async runOnce({ signal }: { readonly signal?: AbortSignal } = {}): Promise<Pick<TrimCounter, 'removed' | 'dropped'>> {
-    const counter = new TrimCounter();
-    const nodes = [...partitionsByNode(this.client, this.partitions.all).values()];
-    await Promise.all(
-      nodes.map(async (its) => {
-        for (const partition of its) await this.trim(partition, counter, signal);
-      }),
-    );
-    await this.checkGroups(signal);
-    this.report(counter);
-    const { removed, dropped } = counter;
-    return { removed, dropped };
-  }
 
   async trim(partition: PartitionKeys, counter: TrimCounter, signal?: AbortSignal): Promise<void> {
     const limits = { ...this.options, maxLength: this.partitions.shareOf(this.options.maxLength) };

@@ -11,7 +11,6 @@ import {
 import { DiscoveryModule, DiscoveryService, MetadataScanner, ModulesContainer } from '@nestjs/core';
 import {
   assertConfiguredOnce,
-  EventHandlingError,
   type HandledKind,
   NamedEventDispatcher,
   readData,
@@ -28,7 +27,7 @@ import {
   type ResolvedRedisEventsOptions,
   resolveRedisEventsOptions,
 } from '../configuration/redis-events.options.js';
-import { EventProducer, type HandlersFailure } from '../delivery/event-producer.js';
+import { EventProducer } from '../delivery/event-producer.js';
 import { storeLifecycle, storeProviders, storeServices } from '../lifecycle/store-module.js';
 import { ContentStartLog } from '../lifecycle/store.lifecycle.js';
 import { keyEventListener, KeyspaceNotificationListener } from '../notifications/keyspace-notification.listener.js';
@@ -108,10 +107,6 @@ class RedisEventProducer extends EventProducer<RedisEvent> {
   /** During a deployment, other instances of the group may have handlers that this one lacks, and must not lose. */
   override missingHandlerOf({ type }: RedisEvent): string | undefined {
     return this.handlers.wantedTypes().includes(type) ? undefined : type;
-  }
-
-  failureOf(error: unknown): HandlersFailure | undefined {
-    return error instanceof EventHandlingError ? error : undefined;
   }
 }
 

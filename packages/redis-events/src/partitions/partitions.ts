@@ -42,20 +42,25 @@ export class Partitions<Keys extends PartitionKeys = PartitionKeys> {
 
   grouped(ids: readonly string[]): readonly (readonly [Keys, readonly string[]])[] {
     if (ids.length === 1) return [[this.of(ids[0]!), ids]];
-    const groups = new Map<Keys, string[]>();
-    for (const id of ids) {
-      const keys = this.of(id);
-      const group = groups.get(keys) ?? [];
-      group.push(id);
-      groups.set(keys, group);
-    }
-    return [...groups];
+    return [...groupedBy(ids, (id) => this.of(id))];
   }
 
   /** At least 1. */
   shareOf(limit: number): number {
     return Math.ceil(limit / this.count);
   }
+}
+
+/** As `Map.groupBy()`, which Node.js 20 does not have. */
+export function groupedBy<Item, Group>(items: readonly Item[], groupOf: (item: Item) => Group): Map<Group, Item[]> {
+  const groups = new Map<Group, Item[]>();
+  for (const item of items) {
+    const group = groupOf(item);
+    const known = groups.get(group);
+    if (known) known.push(item);
+    else groups.set(group, [item]);
+  }
+  return groups;
 }
 
 /** A hash tag for each partition: it begins with its number, and its slot is in the partition's share. */

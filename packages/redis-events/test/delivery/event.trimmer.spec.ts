@@ -13,6 +13,7 @@ import {
   Store,
 } from '../../../session-redis/test/support/store.fixture.js';
 import { SESSION_ENTRIES, sessionEvents } from '../../../session-redis/test/support/event-scripts.js';
+import { trimOnce } from '../../../session-redis/test/support/trim-once.js';
 
 LeakGuard.install();
 
@@ -71,9 +72,9 @@ describe('an event', () => {
     const [id = ''] = await endSessions(1);
     const alive = await store.create();
     for (const group of ['mail', 'audit']) await read(group, 3);
-    expect(await trimmer().runOnce()).toEqual({ removed: 0, dropped: new Map() });
+    expect(await trimOnce(trimmer())).toEqual({ removed: 0, dropped: new Map() });
     await later(5.1);
-    expect(await trimmer().runOnce()).toEqual({ removed: 3, dropped: new Map() });
+    expect(await trimOnce(trimmer())).toEqual({ removed: 3, dropped: new Map() });
     expect([await length(), await hasData(id), await hasData(alive)]).toEqual([0, false, true]);
     expect(await store.isAlive(alive)).toBe(true);
   });
@@ -83,7 +84,7 @@ describe('an event', () => {
     await store.client.xadd(store.keys.events, '*', 'type', 'expired', 'session', alive, 'at', '1', 'dataLost', '1');
     await read('mail', 2);
     await later(5.1);
-    expect(await trimmer().runOnce()).toMatchObject({ removed: 2 });
+    expect(await trimOnce(trimmer())).toMatchObject({ removed: 2 });
     expect(await hasData(alive)).toBe(true);
   });
 
@@ -92,7 +93,7 @@ describe('an event', () => {
     await read('mail', 4);
     await read('audit', 3);
     await later(50);
-    expect(await trimmer().runOnce()).toMatchObject({ removed: 3 });
+    expect(await trimOnce(trimmer())).toMatchObject({ removed: 3 });
     expect([await length(), await hasData(first), await hasData(second)]).toEqual([1, false, true]);
   });
 
@@ -107,16 +108,16 @@ describe('an event', () => {
         .map(([position]) => position),
     );
     await later(50);
-    expect(await trimmer().runOnce()).toMatchObject({ removed: 1 });
+    expect(await trimOnce(trimmer())).toMatchObject({ removed: 1 });
     expect(await length()).toBe(3);
     await store.client.xack(store.keys.events, 'mail', second);
-    expect(await trimmer().runOnce()).toMatchObject({ removed: 3 });
+    expect(await trimOnce(trimmer())).toMatchObject({ removed: 3 });
   });
 
   it('is kept for the retention when there is no group yet', async () => {
     const [id = ''] = await endSessions(1);
     await later(59);
-    expect(await trimmer().runOnce()).toMatchObject({ removed: 0 });
+    expect(await trimOnce(trimmer())).toMatchObject({ removed: 0 });
     expect(await hasData(id)).toBe(true);
     expect(await read('late', 9, { acknowledge: false })).toHaveLength(2);
   });
@@ -128,7 +129,7 @@ describe('an event', () => {
     await read('audit', 4);
     await later(60.1);
     const [recent = ''] = await endSessions(1);
-    expect(await trimmer().runOnce()).toEqual({ removed: 4, dropped: new Map([['mail', 4]]) });
+    expect(await trimOnce(trimmer())).toEqual({ removed: 4, dropped: new Map([['mail', 4]]) });
     expect(await dropped()).toEqual({ mail: '4' });
     expect(await store.client.xpending(store.keys.events, 'mail')).toEqual([0, null, null, null]);
     expect(await store.client.exists(store.keys.failing('mail'), store.keys.retries('mail'))).toBe(0);
@@ -142,18 +143,18 @@ describe('an event', () => {
     for (let minutes = 0; minutes < 54; minutes += 18) {
       slow += (await read('slow', 1)).length;
       await later(18);
-      await trimmer().runOnce();
+      await trimOnce(trimmer());
       // The other group has handled all of them, and they are older than the grace period.
       expect(await length()).toBe(40 - slow);
     }
     await endSessions(5);
     await read('quick', 100);
     await later(7);
-    expect(await trimmer().runOnce()).toEqual({ removed: 37, dropped: new Map([['slow', 37]]) });
+    expect(await trimOnce(trimmer())).toEqual({ removed: 37, dropped: new Map([['slow', 37]]) });
     // What it has read last is older than the retention, and older than what was removed.
     for (let minutes = 0; minutes < 30; minutes += 10) {
       await later(10);
-      expect(await trimmer().runOnce()).toMatchObject({ removed: 0 });
+      expect(await trimOnce(trimmer())).toMatchObject({ removed: 0 });
     }
     expect(await read('slow', 100)).toHaveLength(10);
   });
@@ -161,12 +162,12 @@ describe('an event', () => {
   it('is removed with its data when there are too many, the oldest first', async () => {
     const ids = await endSessions(3);
     await read('mail', 2);
-    expect(await trimmer({ maxLength: 3 }).runOnce()).toEqual({ removed: 3, dropped: new Map([['mail', 1]]) });
+    expect(await trimOnce(trimmer({ maxLength: 3 }))).toEqual({ removed: 3, dropped: new Map([['mail', 1]]) });
     expect(await length()).toBe(3);
     expect(await read('mail', 9)).toHaveLength(3);
     // All were created before the first ended.
     for (const id of ids) expect(await hasData(id)).toBe(true);
-    expect(await trimmer({ maxLength: 1 }).runOnce()).toMatchObject({ removed: 2 });
+    expect(await trimOnce(trimmer({ maxLength: 1 }))).toMatchObject({ removed: 2 });
     expect(await Promise.all(ids.map(hasData))).toEqual([false, false, true]);
   });
 });
@@ -189,14 +190,14 @@ describe('creations', () => {
     await create(299);
     const youngest = await store.create();
     // The one that is being handled counts as dropped as well.
-    const first = await trimmer({ maxLength: 100 }).runOnce();
+    const first = await trimOnce(trimmer({ maxLength: 100 }));
     expect(first).toEqual({ removed: 262, dropped: new Map([['mail', 262]]) });
     expect(await kept()).toEqual({ creations: 99, ends: [victim] });
     expect([await hasData(victim), await store.eventTypes(youngest)]).toEqual([true, ['created']]);
     expect(await store.client.xpending(store.keys.events, 'mail')).toEqual([0, null, null, null]);
-    expect(await trimmer({ maxLength: 100 }).runOnce()).toMatchObject({ removed: 0 });
+    expect(await trimOnce(trimmer({ maxLength: 100 }))).toMatchObject({ removed: 0 });
     await create(50);
-    expect(await trimmer({ maxLength: 100 }).runOnce()).toMatchObject({ removed: 50 });
+    expect(await trimOnce(trimmer({ maxLength: 100 }))).toMatchObject({ removed: 50 });
     expect(await kept()).toEqual({ creations: 99, ends: [victim] });
   });
 
@@ -205,21 +206,21 @@ describe('creations', () => {
     const [position = ''] = await read('mail', 1, { acknowledge: false });
     await fail('mail', position);
     await endSessions(1);
-    expect(await trimmer({ maxLength: 1 }).runOnce()).toEqual({ removed: 2, dropped: new Map([['mail', 2]]) });
+    expect(await trimOnce(trimmer({ maxLength: 1 }))).toEqual({ removed: 2, dropped: new Map([['mail', 2]]) });
     expect(await store.client.exists(store.keys.failing('mail'), store.keys.retries('mail'))).toBe(0);
   });
 
   it('leave the oldest ends to go when there are too many ends', async () => {
     const ids = await endSessions(4);
     await create(2);
-    expect(await trimmer({ maxLength: 3 }).runOnce()).toMatchObject({ removed: 7 });
+    expect(await trimOnce(trimmer({ maxLength: 3 }))).toMatchObject({ removed: 7 });
     expect(await kept()).toEqual({ creations: 0, ends: ids.slice(1) });
     const more = await endSessions(2);
-    expect(await trimmer({ maxLength: 3 }).runOnce()).toMatchObject({ removed: 4 });
+    expect(await trimOnce(trimmer({ maxLength: 3 }))).toMatchObject({ removed: 4 });
     expect(await kept()).toEqual({ creations: 0, ends: [ids[3], ...more] });
     expect(await store.client.exists(store.keys.thinned)).toBe(1);
     await later(61);
-    await trimmer().runOnce();
+    await trimOnce(trimmer());
     expect([await length(), await store.client.exists(store.keys.thinned)]).toEqual([0, 0]);
   });
 
@@ -229,16 +230,16 @@ describe('creations', () => {
     const ended = await endSessions(60);
     await read('slow', 1, { acknowledge: false });
     await later(54);
-    expect(await trimmer().runOnce()).toMatchObject({ removed: 0 });
+    expect(await trimOnce(trimmer())).toMatchObject({ removed: 0 });
     await later(2);
     const young = await store.create();
-    expect(await trimmer().runOnce()).toEqual({ removed: 159, dropped: new Map([['slow', 159]]) });
+    expect(await trimOnce(trimmer())).toEqual({ removed: 159, dropped: new Map([['slow', 159]]) });
     // It is handling the first one, which is in nobody's way.
     expect([await store.eventTypes(first), await store.eventTypes(young)]).toEqual([['created'], ['created']]);
     expect(await kept()).toEqual({ creations: 2, ends: ended });
     expect(await read('slow', 100)).toHaveLength(61);
     await later(5);
-    expect(await trimmer().runOnce()).toMatchObject({ removed: 62, dropped: new Map([['slow', 1]]) });
+    expect(await trimOnce(trimmer())).toMatchObject({ removed: 62, dropped: new Map([['slow', 1]]) });
   });
 
   it('are kept for the retention for groups that only wait', async () => {
@@ -246,23 +247,23 @@ describe('creations', () => {
     await create(2);
     await read('mail', 2, { acknowledge: false });
     await later(59);
-    expect(await trimmer().runOnce()).toMatchObject({ removed: 0 });
+    expect(await trimOnce(trimmer())).toMatchObject({ removed: 0 });
     await store.client.del(store.keys.events);
     await read('away', 9);
     await store.client.xgroup('DELCONSUMER', store.keys.events, 'away', 'one');
     await create(2);
     await later(59);
-    expect(await trimmer().runOnce()).toMatchObject({ removed: 0 });
+    expect(await trimOnce(trimmer())).toMatchObject({ removed: 0 });
     expect(await length()).toBe(2);
   });
 
   it('make room for ends in a stream that was created again at an earlier time', async () => {
     await endSessions(3);
-    expect(await trimmer({ maxLength: 4 }).runOnce()).toMatchObject({ removed: 2 });
+    expect(await trimOnce(trimmer({ maxLength: 4 }))).toMatchObject({ removed: 2 });
     await store.client.del(store.keys.events);
     await later(-70);
     const ids = await endSessions(3);
-    expect(await trimmer({ maxLength: 3 }).runOnce()).toMatchObject({ removed: 3 });
+    expect(await trimOnce(trimmer({ maxLength: 3 }))).toMatchObject({ removed: 3 });
     expect(await kept()).toEqual({ creations: 0, ends: ids });
   });
 });
@@ -277,7 +278,7 @@ describe('an absent group', () => {
       await endSessions(1);
       await later(4);
       await read('there', 100);
-      await trimmer().runOnce();
+      await trimOnce(trimmer());
       // Everything up to the retention is kept; after that, what is younger than the grace.
       expect(await length()).toBe(minutes < 60 ? 1 + (minutes / 10) * 2 : minutes === 60 ? 12 : 2);
     }
@@ -287,7 +288,7 @@ describe('an absent group', () => {
     await endSessions(1);
     await read('there', 100);
     await later(30);
-    await trimmer().runOnce();
+    await trimOnce(trimmer());
     expect(await read('away', 100)).toHaveLength(2);
   });
 
@@ -297,8 +298,8 @@ describe('an absent group', () => {
     await read('quick', 100);
     await store.client.xgroup('SETID', store.keys.events, 'slow', '0');
     await later(10);
-    expect(await trimmer({ maxLength: 8 }).runOnce()).toMatchObject({ removed: 2 });
-    expect(await trimmer({ maxLength: 8 }).runOnce()).toMatchObject({ removed: 0 });
+    expect(await trimOnce(trimmer({ maxLength: 8 }))).toMatchObject({ removed: 2 });
+    expect(await trimOnce(trimmer({ maxLength: 8 }))).toMatchObject({ removed: 0 });
     expect(await read('slow', 100)).toHaveLength(8);
   });
 
@@ -306,12 +307,12 @@ describe('an absent group', () => {
     await endSessions(1);
     await read('there', 9);
     await later(70);
-    expect(await trimmer().runOnce()).toMatchObject({ removed: 2 });
+    expect(await trimOnce(trimmer())).toMatchObject({ removed: 2 });
     expect(await scripts.createGroup(store.keys, 'new', 'oldest')).toBe('created');
     await endSessions(1);
     await read('there', 9);
     await later(30);
-    await trimmer().runOnce();
+    await trimOnce(trimmer());
     expect(await read('new', 9)).toHaveLength(2);
   });
 });
@@ -320,7 +321,7 @@ it('a stream that was deleted and restarts at an earlier time counts as untrimme
   await endSessions(1);
   await read('there', 9);
   await later(61);
-  expect(await trimmer().runOnce()).toMatchObject({ removed: 2 });
+  expect(await trimOnce(trimmer())).toMatchObject({ removed: 2 });
   await store.client.del(store.keys.events);
   await later(-70);
   await endSessions(1);
@@ -329,7 +330,7 @@ it('a stream that was deleted and restarts at an earlier time counts as untrimme
   await endSessions(1);
   expect(await read('there', 9)).toHaveLength(2);
   await later(10);
-  expect(await trimmer().runOnce()).toMatchObject({ removed: 2 });
+  expect(await trimOnce(trimmer())).toMatchObject({ removed: 2 });
   expect(await read('new', 9)).toHaveLength(2);
 });
 
@@ -338,7 +339,7 @@ it('several trimmers at once trim in batches without counting an event twice', a
   await read('mail', 1000);
   await read('audit', 600, { acknowledge: false });
   await later(61);
-  const results = await Promise.all([trimmer().runOnce(), trimmer().runOnce(), trimmer().runOnce()]);
+  const results = await Promise.all([trimOnce(trimmer()), trimOnce(trimmer()), trimOnce(trimmer())]);
   expect(results.reduce((sum, { removed }) => sum + removed, 0)).toBe(1000);
   expect(results.reduce((sum, result) => sum + (result.dropped.get('audit') ?? 0), 0)).toBe(1000);
   expect(await dropped()).toEqual({ audit: '1000' });
@@ -358,7 +359,7 @@ it('trimming continues despite stray keys and events removed by others', async (
   await store.client.xtrim(store.keys.events, 'MAXLEN', 1);
   await store.client.xack(store.keys.events, 'mail', positions[3]!);
   await later(6);
-  expect(await trimmer().runOnce()).toEqual({ removed: 1, dropped: new Map() });
+  expect(await trimOnce(trimmer())).toEqual({ removed: 1, dropped: new Map() });
   expect([await length(), await hasData(second)]).toEqual([0, false]);
   expect(await store.client.get(store.keys.session(first))).toBe('foreign');
   expect(await store.client.xpending(store.keys.events, 'mail')).toEqual([0, null, null, null]);
@@ -369,10 +370,10 @@ it('instances that ended without leaving their group are removed, unless they ha
   await read('mail', 1, { consumer: 'finished' });
   await read('mail', 1, { consumer: 'unfinished', acknowledge: false });
   await later(59);
-  await trimmer().runOnce();
+  await trimOnce(trimmer());
   expect(await store.client.xinfo('CONSUMERS', store.keys.events, 'mail')).toHaveLength(2);
   await later(2);
-  await trimmer({ retention: 2 * RETENTION }).runOnce();
+  await trimOnce(trimmer({ retention: 2 * RETENTION }));
   const consumers = (await store.client.xinfo('CONSUMERS', store.keys.events, 'mail')) as string[][];
   expect(consumers.map(([, name]) => name)).toEqual(['unfinished']);
 });
@@ -383,10 +384,10 @@ it('instances that ended are removed only after two leases, however long these a
   const job = trimmer({ lease: 60 * MINUTE, retention: 4 * RETENTION });
   const consumers = () => store.client.xinfo('CONSUMERS', store.keys.events, 'mail');
   await later(119);
-  await job.runOnce();
+  await trimOnce(job);
   expect(await consumers()).toHaveLength(1);
   await later(2);
-  await job.runOnce();
+  await trimOnce(job);
   expect(await consumers()).toEqual([]);
 });
 
@@ -402,24 +403,24 @@ describe('the log', () => {
     const job = trimmer();
     await read('reports', 9);
     await endSessions(1);
-    await job.runOnce();
+    await trimOnce(job);
     expect(lines).toEqual([]);
     for (let minutes = 0; minutes < 50; minutes += 10) {
       await later(10);
-      await job.runOnce();
+      await trimOnce(job);
     }
     expect(lines.splice(0)).toEqual([expect.stringMatching(/^Nobody reads the events of group "reports"/)]);
     for (let minutes = 0; minutes < 50; minutes += 10) {
       await later(10);
       await endSessions(1);
-      await job.runOnce();
+      await trimOnce(job);
     }
     expect(lines.splice(0)).toEqual([
       expect.stringMatching(/^2 events were removed that group "reports" had not handled.*only counted/),
     ]);
     await read('reports', 9);
-    await job.runOnce();
-    await job.runOnce();
+    await trimOnce(job);
+    await trimOnce(job);
     expect(lines).toEqual(['The events of group "reports" are read again']);
   });
 
@@ -431,9 +432,9 @@ describe('the log', () => {
       await endSessions(1);
       await later(10);
       await read('there', 9);
-      await job.runOnce();
+      await trimOnce(job);
       await store.client.xgroup('DESTROY', store.keys.events, 'reports');
-      await job.runOnce();
+      await trimOnce(job);
     }
     const line: unknown = expect.stringMatching(/^Nobody reads the events of group "reports"/);
     expect(lines).toEqual([line, line]);
@@ -446,7 +447,7 @@ describe('the log', () => {
     for (let round = 0; round < 2; round++) {
       await endSessions(1);
       await later(10);
-      await job.runOnce();
+      await trimOnce(job);
     }
     expect(lines.splice(0)).toEqual(
       both.map((group) => expect.stringContaining(`reads the events of group "${group}"`)),
@@ -454,15 +455,15 @@ describe('the log', () => {
     for (let round = 0; round < 2; round++) {
       await later(61);
       await endSessions(1);
-      await job.runOnce();
+      await trimOnce(job);
     }
     expect(lines.splice(0)).toEqual(both.map((group) => expect.stringContaining(`removed that group "${group}" had`)));
     await read('reports', 9);
-    await job.runOnce();
+    await trimOnce(job);
     expect(lines.splice(0)).toEqual(['The events of group "reports" are read again']);
     await endSessions(1);
     await later(10);
-    await job.runOnce();
+    await trimOnce(job);
     expect(lines).toEqual([expect.stringContaining('reads the events of group "reports"')]);
   });
 
@@ -471,7 +472,7 @@ describe('the log', () => {
     await endSessions(2);
     await later(10);
     const job = trimmer({ maxLength: 1 });
-    expect(await job.runOnce({ signal: AbortSignal.abort() })).toMatchObject({ removed: 0 });
+    expect(await trimOnce(job, { signal: AbortSignal.abort() })).toMatchObject({ removed: 0 });
     expect([await length(), lines]).toEqual([4, []]);
   });
 
@@ -481,7 +482,7 @@ describe('the log', () => {
     for (let i = 0; i < 2; i++) {
       await endSessions(2);
       await read('slow', 1, { acknowledge: false });
-      await job.runOnce();
+      await trimOnce(job);
     }
     expect(lines).toEqual([
       expect.stringMatching(/^2 events were removed that group "slow" had not handled/),

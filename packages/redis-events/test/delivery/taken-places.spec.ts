@@ -49,7 +49,7 @@ class Instance {
       // Those of the second event take long.
       dispatch: async (event: string) => (event === '2-0' ? this.handlers.pass() : undefined),
     };
-    const producer = { handlers, missingHandlerOf: () => undefined, failureOf: () => undefined };
+    const producer = { handlers, missingHandlerOf: () => undefined };
     // The node of the first event does not reply for a while.
     const loader = {
       load: async ({ position }: { position: string }) => {

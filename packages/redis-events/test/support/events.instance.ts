@@ -11,6 +11,7 @@ import {
 import { LogRecorder } from '@nest-session/test-infrastructure';
 import { DELIVERY_PACE } from '../../src/configuration/event-rules.js';
 import { EventTrimmer } from '../../src/delivery/event.trimmer.js';
+import { trimOnce } from '../../../session-redis/test/support/trim-once.js';
 
 /** So that a test needs no real minutes. */
 const PACE = { pollInterval: 20, firstBackOff: 20, longestBackOff: 100, wishRenewal: 20 };
@@ -68,7 +69,7 @@ export class EventsInstance {
 
   /** Trims the events, as the job of every minute does. */
   async trim(): Promise<void> {
-    await this.nest.get(EventTrimmer, { strict: false }).runOnce();
+    await trimOnce(this.nest.get(EventTrimmer, { strict: false }));
   }
 
   stop(): Promise<void> {

@@ -5,6 +5,7 @@ import { EventStreamScripts } from '../../src/scripts/event-stream.scripts.js';
 import { BackgroundLimiter } from '../../src/timing/background.limiter.js';
 import { DEAD_LETTERS, MINUTE, Store } from '../../../session-redis/test/support/store.fixture.js';
 import { SESSION_ENTRIES, sessionEvents } from '../../../session-redis/test/support/event-scripts.js';
+import { trimOnce } from '../../../session-redis/test/support/trim-once.js';
 
 const HOUR = 60 * MINUTE;
 
@@ -95,7 +96,7 @@ it('an instance sweeps, claims and trims in one call at a time', async () => {
     watch(events, 'trim');
     watch(events, 'trimDeadLetters');
     watch(store.client, 'sscan');
-    await Promise.all([sweeper.runOnce({ ahead: HOUR }), sweeper.runOnce({ ahead: HOUR }), trimmer.runOnce()]);
+    await Promise.all([sweeper.runOnce({ ahead: HOUR }), sweeper.runOnce({ ahead: HOUR }), trimOnce(trimmer)]);
     expect(calls).toEqual(new Set(['sscan', 'claimExpired', 'trim', 'trimDeadLetters']));
     expect(overlaps).toEqual([]);
   } finally {

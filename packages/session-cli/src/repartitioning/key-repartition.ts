@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
-import { isReply } from '@nest-session/redis-events/internal';
+import { groupedBy, isReply } from '@nest-session/redis-events/internal';
 import { ID_PATTERN, pages, type SessionKeys, type SessionPartitions } from '@nest-session/redis/internal';
-import { groupedBy, inBatches, type ScannedKey, scannedKeys } from './scanned-keys.js';
+import { inBatches, type ScannedKey, scannedKeys } from './scanned-keys.js';
 
 // The reply of PEXPIRETIME for a missing key.
 const NO_KEY = -2;

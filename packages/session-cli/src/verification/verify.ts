@@ -2,6 +2,7 @@ import { DeadlinePartitions, DeadlineScripts } from '@nest-session/deadlines/red
 import {
   type Finding,
   FindingCounter,
+  groupedBy,
   isReply,
   Pace,
   type PartitionKeys,
@@ -16,7 +17,7 @@ import {
   SessionScripts,
 } from '@nest-session/redis/internal';
 import type { Redis } from 'ioredis';
-import { groupedBy, scannedKeys } from '../repartitioning/scanned-keys.js';
+import { scannedKeys } from '../repartitioning/scanned-keys.js';
 import { type Problem, VerificationScripts } from '../scripts/verification/verification.scripts.js';
 import { deadlineKinds, eventKinds, type FoundKey, type KeyKind, PER_CALL, sessionKinds } from './key-kinds.js';
 import type { Rule } from './rules.js';

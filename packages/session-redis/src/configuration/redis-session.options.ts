@@ -4,9 +4,9 @@ import { explainInjection, isSerializer, OptionReader } from '@nest-session/core
 import { CronTime, validateCronExpression } from 'cron';
 import {
   type EventDeliveryOptions,
-  IN_URL,
   isOfCluster,
   namespaceProblem,
+  OF_URL,
   readAddress,
   readCommandTimeout,
   readEvents,
@@ -107,7 +107,7 @@ export function resolveRedisSessionOptions(options: RedisSessionModuleOptions = 
     }),
     requireAtStart: reader.boolean('requireAtStart', false),
   };
-  reader.finish({ host: IN_URL, port: IN_URL, db: IN_URL });
+  reader.finish(OF_URL);
   return Object.freeze(resolved);
 }
 

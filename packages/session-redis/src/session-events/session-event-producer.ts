@@ -8,13 +8,7 @@ import {
   SessionIdChangedEvent,
   SessionSignedInEvent,
 } from '@nest-session/core';
-import {
-  ofSessionModule,
-  SessionEventHandlingError,
-  sessionEventId,
-  type SessionEventInit,
-  shownText,
-} from '@nest-session/core/internal';
+import { ofSessionModule, sessionEventId, type SessionEventInit, shownText } from '@nest-session/core/internal';
 import {
   type ResolvedSessionOptions,
   SESSION_OPTIONS,
@@ -25,7 +19,6 @@ import {
   type EntryKind,
   EventProducer,
   fieldOf,
-  type HandlersFailure,
   nameOf,
   type StreamEntry,
   textsIn,
@@ -89,10 +82,6 @@ export class SessionEventProducer extends EventProducer<SessionEvent> {
     const [type, sessionId] = [fieldOf(entry, 'type'), fieldOf(entry, 'session')];
     if (type === undefined || sessionId === undefined) return nameOf(entry);
     return shownText(sessionEventId(type, this.options?.ids.shown(sessionId) ?? sessionId));
-  }
-
-  failureOf(error: unknown): HandlersFailure | undefined {
-    return error instanceof SessionEventHandlingError ? error : undefined;
   }
 
   /** As this library stores them, of those that Redis has. */

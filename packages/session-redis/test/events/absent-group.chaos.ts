@@ -7,6 +7,7 @@ import { EventTrimmer } from '../../../redis-events/src/delivery/event.trimmer.j
 import { print } from '../support/figures.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { GRACE, MINUTE, type SteppableStore, Store } from '../support/store.fixture.js';
+import { trimOnce } from '../support/trim-once.js';
 
 LeakGuard.install();
 
@@ -45,7 +46,7 @@ async function join(group: string) {
 
 async function cleanUp({ module }: EventInstance): Promise<void> {
   await module.get(SessionExpirationSweeper).runOnce({ ahead: MINUTE });
-  await module.get(EventTrimmer).runOnce();
+  await trimOnce(module.get(EventTrimmer));
 }
 
 /** A minute in which sessions are created: one stays alive, the others are deleted or expire at its end. */

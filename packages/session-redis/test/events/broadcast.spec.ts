@@ -17,6 +17,7 @@ import { broadcastCache } from '../support/broadcast.cache.js';
 import { EventInstance, type EventInstanceOptions } from '../support/event-instance.fixture.js';
 import { DEAD_LETTERS, GRACE, MINUTE, RETENTION, type SteppableStore, Store } from '../support/store.fixture.js';
 import { SESSION_ENTRIES, sessionEvents } from '../support/event-scripts.js';
+import { trimOnce } from '../support/trim-once.js';
 
 LeakGuard.install();
 
@@ -199,7 +200,7 @@ describe('an instance after an outage', () => {
     disconnect();
     for (let i = 0; i < 150; i++) names.push(...(await endSession()));
     await store.server.stepClock(50 * MINUTE);
-    await trimmer.runOnce();
+    await trimOnce(trimmer);
     await proxy.accept();
     await isHeard(heard, names);
     names.push(...(await endSession()));
@@ -218,7 +219,7 @@ describe('an instance after an outage', () => {
     await store.server.stepClock(40 * MINUTE);
     const later = await endSession();
     await store.server.stepClock(21 * MINUTE);
-    expect(await trimmer.runOnce()).toMatchObject({ removed: 4 });
+    expect(await trimOnce(trimmer)).toMatchObject({ removed: 4 });
     await proxy.accept();
     await isHeard(heard, [...names, 'gap', ...later]);
     const [gap] = gaps;
@@ -237,7 +238,7 @@ describe('an instance after an outage', () => {
     disconnect();
     await endSession();
     await store.server.stepClock(61 * MINUTE);
-    expect(await trimmer.runOnce()).toMatchObject({ removed: 4 });
+    expect(await trimOnce(trimmer)).toMatchObject({ removed: 4 });
     await proxy.accept();
     await eventually(() => expect(gaps).toHaveLength(1));
     const later = await endSession();
@@ -301,7 +302,7 @@ describe('an instance after an outage', () => {
     disconnect();
     const names = (await Promise.all([endSession(), endSession(), endSession()])).flat();
     const ends = (await recorded()).filter((name) => name.startsWith('deleted-') && names.includes(name));
-    expect(await trimmerTo(4).runOnce()).toMatchObject({ removed: 4 });
+    expect(await trimOnce(trimmerTo(4))).toMatchObject({ removed: 4 });
     await proxy.accept();
     await isHeard(heard, [...first, 'gap', ...ends]);
     await isHeard(ended, [...first.slice(1), ...ends]);
@@ -346,7 +347,7 @@ describe('an instance after an outage', () => {
     disconnect();
     await rotate(2);
     await rotate(3);
-    expect(await trimmerTo(1).runOnce()).toMatchObject({ removed: 3 });
+    expect(await trimOnce(trimmerTo(1))).toMatchObject({ removed: 3 });
     await proxy.accept();
     await isHeard(moved, [ids[1]!, 'gap', ids[3]!]);
     const later = await store.create();
@@ -361,7 +362,7 @@ describe('an instance after an outage', () => {
     await isHeard(heard, names);
     disconnect();
     await store.server.stepClock(61 * MINUTE);
-    expect(await trimmer.runOnce()).toMatchObject({ removed: 2 });
+    expect(await trimOnce(trimmer)).toMatchObject({ removed: 2 });
     names.push(...(await endSession()));
     await proxy.accept();
     await isHeard(heard, names);
@@ -425,7 +426,7 @@ describe('an instance that starts before it can reach Redis', () => {
     disconnect();
     await start([Cache], { url: proxy.url, commandTimeout: '100ms' });
     await endSession();
-    await trimmerTo(0).runOnce();
+    await trimOnce(trimmerTo(0));
     await proxy.accept();
     await eventually(() => expect(gaps).toHaveLength(1));
     const later = await endSession();

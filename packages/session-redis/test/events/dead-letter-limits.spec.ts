@@ -6,6 +6,7 @@ import { eventually } from '@nest-session/testing';
 import { EventTrimmer } from '../../../redis-events/src/delivery/event.trimmer.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { MINUTE, type SteppableStore, Store } from '../support/store.fixture.js';
+import { trimOnce } from '../support/trim-once.js';
 
 LeakGuard.install();
 
@@ -84,11 +85,11 @@ it('poisonous sessions fill no more than the dead letters may take, and push out
   expect(poison.length).toBeGreaterThan(8);
   const [group] = await groups.list();
   expect(group!.lostDeadLetters).toBe(100 - poison.length);
-  await trimmer.runOnce();
+  await trimOnce(trimmer);
   expect(linesAbout()).toEqual([
     expect.stringContaining(`warn ${100 - poison.length} dead letters of group "default" were removed`),
   ]);
-  await trimmer.runOnce();
+  await trimOnce(trimmer);
   expect(linesAbout()).toHaveLength(1);
 });
 
@@ -127,7 +128,7 @@ it('a dead letter is removed after the retention, which is logged and counted', 
   await end('x young');
   await isSettled();
   await store.server.stepClock(DAY + MINUTE);
-  await trimmer.runOnce();
+  await trimOnce(trimmer);
   expect(await carts()).toEqual(['x young']);
   expect(linesAbout().toSorted()).toEqual([
     expect.stringContaining('warn 1 dead letters of stray keys or members were removed'),
@@ -135,7 +136,7 @@ it('a dead letter is removed after the retention, which is logged and counted', 
   ]);
   expect(await groups.list()).toMatchObject([{ lostDeadLetters: 2 }]);
   await store.server.stepClock(DAY);
-  await trimmer.runOnce();
+  await trimOnce(trimmer);
   expect([await groups.deadLetters(), await records()]).toEqual([[], 0]);
 });
 

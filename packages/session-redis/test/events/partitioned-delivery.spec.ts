@@ -14,6 +14,7 @@ import { broadcastCache } from '../support/broadcast.cache.js';
 import { EventInstance, type EventInstanceOptions } from '../support/event-instance.fixture.js';
 import { LineRecorder } from '../support/line.recorder.js';
 import { GRACE, MINUTE, type SteppableStore, Store } from '../support/store.fixture.js';
+import { trimOnce } from '../support/trim-once.js';
 
 LeakGuard.install();
 
@@ -52,7 +53,7 @@ async function stopAll(): Promise<void> {
   instances = [];
 }
 
-const trim = ({ module }: EventInstance) => module.get(EventTrimmer).runOnce();
+const trim = ({ module }: EventInstance) => trimOnce(module.get(EventTrimmer));
 const groupsOf = ({ module }: EventInstance) => module.get(SessionEventGroups);
 
 /** The id of a session in a partition. */

@@ -6,6 +6,7 @@ import { eventually } from '@nest-session/testing';
 import { EventTrimmer } from '../../../redis-events/src/delivery/event.trimmer.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { MINUTE, type SteppableStore, Store } from '../support/store.fixture.js';
+import { trimOnce } from '../support/trim-once.js';
 
 LeakGuard.install();
 
@@ -62,7 +63,7 @@ async function readAndUnread(events: RedisSessionModuleOptions['events']) {
       recorded += PER_TICK;
       await eventually(async () => handled === recorded && (await store.pending('default')) === 0);
       await store.server.stepClock(TICK);
-      removed += (await module.get(EventTrimmer).runOnce()).removed;
+      removed += (await trimOnce(module.get(EventTrimmer))).removed;
       expect(await length()).toBe(recorded - removed);
     }
   };

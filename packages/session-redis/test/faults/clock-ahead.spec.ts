@@ -12,6 +12,7 @@ import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { DeadlineInstance } from '../../../deadlines/test/support/deadline.instance.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { KEEPING_RULES, type SteppableStore, Store } from '../support/store.fixture.js';
+import { trimOnce } from '../support/trim-once.js';
 
 LeakGuard.install();
 
@@ -123,7 +124,7 @@ describe('sessions, after the clock of Redis was ahead for a moment,', () => {
     });
     return id;
   }
-  const trim = () => instance.module.get(EventTrimmer, { strict: false }).runOnce();
+  const trim = () => trimOnce(instance.module.get(EventTrimmer, { strict: false }));
 
   it('leave no handled event and no data of ended sessions, twice', async () => {
     await begin();

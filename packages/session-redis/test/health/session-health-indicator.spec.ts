@@ -18,6 +18,7 @@ import { App, type AppOptions } from '../support/app.fixture.js';
 import { commandStats } from '../support/command.stats.js';
 import { HealthController } from '../support/health.controller.js';
 import { documentedLines, type RightsName } from '../support/documented.rights.js';
+import { trimOnce } from '../support/trim-once.js';
 
 LeakGuard.install();
 
@@ -300,7 +301,7 @@ describe('the health of the sessions', () => {
       await deleted(app);
       await eventually(async () => expect(await groups.deadLetters()).toHaveLength(1));
       await server.stepClock(2 * MINUTE);
-      await trimmer.runOnce();
+      await trimOnce(trimmer);
       await becomes({
         ...isDegraded('Dead letters were lost within the last hour'),
         sessions: { status: 'degraded', groups: [{ ...GROUP, lostDeadLetters: lost }] },
@@ -308,7 +309,7 @@ describe('the health of the sessions', () => {
     }
     await groups.create('mail', { from: 'now' });
     for (let i = 0; i < 3; i++) await deleted(app);
-    await trimmer.runOnce();
+    await trimOnce(trimmer);
     await becomes(
       isDegraded('Events were dropped within the last hour', 'Dead letters were lost within the last hour'),
     );

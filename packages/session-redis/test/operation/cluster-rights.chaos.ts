@@ -17,6 +17,7 @@ import { SessionPartitions } from '../../src/keys/session-partitions.js';
 import { commandStats } from '../support/command.stats.js';
 import { documentedCommands, documentedLines, type RightsName } from '../support/documented.rights.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
+import { trimOnce } from '../support/trim-once.js';
 
 LeakGuard.install();
 
@@ -158,7 +159,7 @@ it(
     await get(Sessions).endEverySession();
     await stored(get, (created) => (created.maxInactiveInterval = 1));
     await get(SessionExpirationSweeper).runOnce({ ahead: 3_600_000 });
-    await get(EventTrimmer).runOnce();
+    await trimOnce(get(EventTrimmer));
     await loadsWhileKeysMove(get);
     expect(await denied()).toEqual([]);
     const needed = documentedCommands(['cluster']);
@@ -178,7 +179,7 @@ it(
     await session.save();
     expect(await get(Sessions).endAll('ann')).toBe(1);
     await get(SessionExpirationSweeper).runOnce({ ahead: 3_600_000 });
-    await get(EventTrimmer).runOnce();
+    await trimOnce(get(EventTrimmer));
     expect(await denied()).toEqual([]);
   },
   LONG,

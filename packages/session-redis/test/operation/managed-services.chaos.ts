@@ -15,6 +15,7 @@ import { Redis } from 'ioredis';
 import { EventTrimmer } from '../../../redis-events/src/delivery/event.trimmer.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { monitorOf } from '../support/monitor-of.js';
+import { trimOnce } from '../support/trim-once.js';
 
 LeakGuard.install();
 
@@ -137,7 +138,7 @@ async function live(get: Get): Promise<void> {
   const other = await stored(get);
   await get(Sessions).endEverySession();
   await eventually(async () => expect(await get(IndexedSessionRepository).findById(other.id)).toBeNull());
-  await get(EventTrimmer).runOnce();
+  await trimOnce(get(EventTrimmer));
   await eventually(() => expect(get(BroadcastHandlers).heard.length).toBeGreaterThanOrEqual(6));
 }
 

@@ -27,6 +27,7 @@ import { EventInstance } from '../support/event-instance.fixture.js';
 import { contentOf, fill } from '../support/filled.store.js';
 import { LineRecorder } from '../support/line.recorder.js';
 import { WatchedRights } from '../support/watched-rights.js';
+import { trimOnce } from '../support/trim-once.js';
 
 LeakGuard.install();
 
@@ -184,7 +185,7 @@ async function serve(): Promise<void> {
   await admin.xgroup('CREATE', 'nest:session:events', 'others', '0');
   await admin.xgroup('CREATECONSUMER', 'nest:session:events', 'others', 'dead');
   await instance.get(SessionExpirationSweeper).runOnce({ ahead: 3_600_000 });
-  await instance.get(EventTrimmer).runOnce();
+  await trimOnce(instance.get(EventTrimmer));
   // For a health check.
   expect(await instance.get(GroupLagReader).read()).toMatchObject([{ name: 'others' }]);
   await Promise.all([idle.stop(), instance.stop()]);

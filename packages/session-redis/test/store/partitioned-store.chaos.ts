@@ -13,6 +13,7 @@ import { App } from '../support/app.fixture.js';
 import { EventInstance } from '../support/event-instance.fixture.js';
 import { GRACE, MINUTE, type SteppableStore, Store } from '../support/store.fixture.js';
 import { WorkerProcess } from '../support/worker.process.js';
+import { trimOnce } from '../support/trim-once.js';
 
 LeakGuard.install();
 
@@ -48,7 +49,7 @@ async function leftInRedis(): Promise<string[]> {
 
 async function cleanUp(instance: { get: App['nest']['get'] }): Promise<void> {
   await instance.get(SessionExpirationSweeper, { strict: false }).runOnce({ ahead: MINUTE });
-  await instance.get(EventTrimmer, { strict: false }).runOnce();
+  await trimOnce(instance.get(EventTrimmer, { strict: false }));
 }
 
 it('requests, logins, look-ups and ends work in all partitions, and every instance is notified', async () => {

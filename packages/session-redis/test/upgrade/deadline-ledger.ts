@@ -1,4 +1,4 @@
-import { groupedBy } from '../../../session-cli/src/repartitioning/scanned-keys.js';
+import { groupedBy } from '../../../redis-events/src/partitions/partitions.js';
 import type { Answer } from './instance.js';
 
 export type DeadlineOperation =

@@ -2,6 +2,9 @@
 -- Forwarding marks: see SessionChange of session-core. One that leads on has the later id, and after a sign-in also the
 -- rule which attributes that keeps. One that leads nowhere has a word and a colon before the id.
 
+-- Chains of marks are short, because they do not live long. The limit stops a planted circle.
+local MOST_MARKS = 15
+
 -- The word of a mark that leads nowhere; nil for one that leads on.
 local function word_of(mark) return string.match(mark, '^(%a+):') end
 
@@ -12,8 +15,7 @@ local function target_of(mark) return string.match(mark, '^%a+:(%S+)') or string
 -- and the word of a mark that leads nowhere. `text`: the reply for the shadow key of the id.
 local function follow_marks(prefix, id, key, shadow, text)
   local seals = {}
-  -- A chain of marks is short, because they do not live long. The limit stops a planted circle.
-  for _ = 1, 15 do
+  for _ = 1, MOST_MARKS do
     if text ~= false then break end
     -- One that lives for longer than a minute is from a time when the clock was ahead.
     local mark_key = prefix .. 'sessions:forwarded:' .. id

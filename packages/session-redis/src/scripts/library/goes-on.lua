@@ -2,7 +2,7 @@
 -- Whether the session of a mark goes on, so that a request with the former token must not replace the one that its client
 -- has, or gets. Not where nobody is signed in any more, and nobody has signed in since.
 local function goes_on(prefix, mark)
-  for _ = 1, 15 do
+  for _ = 1, MOST_MARKS do
     if not mark then return false end
     if word_of(mark) ~= 'left' then return true end
     mark = redis.call('GET', prefix .. 'sessions:forwarded:' .. target_of(mark))

@@ -54,7 +54,7 @@ end
 -- `counts_expired`: also one that Spring Security has expired, which is still there.
 local function live_shared(place, id, now, counts_expired)
   local seals = {}
-  for _ = 1, 15 do
+  for _ = 1, MOST_MARKS do
     local session = stored_session(place, id)
     if session then
       session.seals = seals
