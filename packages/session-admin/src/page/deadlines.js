@@ -76,7 +76,7 @@ const idOf = (name, key) => JSON.stringify([name, key]);
 
 async function cancel(name, key) {
   const text = 'The application never hears of it. This cannot be undone.';
-  if (!(await confirmed(`Cancel the deadline ${key}?`, text, 'Cancel it'))) return;
+  if (!(await confirmed(['Cancel the deadline ', foreign(key), '?'], text, 'Cancel it'))) return;
   await remove('deadlines', { name, key });
   removeCard('deadline-list', idOf(name, key));
   tell('The deadline is cancelled.');

@@ -87,9 +87,9 @@ export async function attempt(act) {
 /** What waits for the answer to the question that is asked. */
 let answer = () => {};
 
-/** Asks before something that cannot be undone. Resolves to whether to do it. */
+/** Asks before something that cannot be undone. `title`: a text, or its parts. Resolves to whether to do it. */
 export function confirmed(title, text, yes) {
-  $('dialog-title').textContent = title;
+  $('dialog-title').replaceChildren(...[title].flat());
   $('dialog-text').textContent = text;
   $('dialog-yes').textContent = yes;
   $('dialog').showModal();

@@ -37,7 +37,7 @@ function instanceOf({ name, pending, idle }) {
 async function removeGroup({ name, of }) {
   const text =
     'Events that it has not handled are not kept for it any more. Remove only a group that no instance uses.';
-  if (!(await confirmed(`Remove the group ${name}?`, text, 'Remove it'))) return;
+  if (!(await confirmed(['Remove the group ', foreign(name), '?'], text, 'Remove it'))) return;
   await remove('groups', { of, name });
   tell('The group is removed.');
   await showGroups();

@@ -140,7 +140,7 @@ async function end(session, name) {
   const text = isOwn
     ? 'This is your own session: you have to sign in again. This cannot be undone.'
     : `Whoever uses it has to sign in again. What it holds is lost. This cannot be undone.`;
-  if (!(await confirmed(`End the session of ${name}?`, text, 'End it'))) return;
+  if (!(await confirmed(['End the session of ', foreign(name), '?'], text, 'End it'))) return;
   await remove(`sessions/${encodeURIComponent(id)}`, { username: userOf(session) });
   tell('The session has ended.');
   removeCard('sessions', id);
@@ -153,7 +153,7 @@ async function end(session, name) {
 async function endAll() {
   const { text: username } = search;
   const text = 'The user has to sign in again on every device. What the sessions hold is lost. This cannot be undone.';
-  if (!(await confirmed(`End all sessions of ${username}?`, text, 'End all'))) return;
+  if (!(await confirmed(['End all sessions of ', foreign(username), '?'], text, 'End all'))) return;
   const { ended } = await remove('sessions', { username });
   tell(`${count(ended, 'session')} ended.`);
   await list(search, 0);

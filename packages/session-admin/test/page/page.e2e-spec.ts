@@ -379,7 +379,15 @@ describe('the page, in Chromium', () => {
       });
     }
     await press(page, /^Cancel/);
-    await page.getByRole('dialog').getByText(HTML).waitFor();
+    await page.getByRole('dialog').locator('h2 bdi', { hasText: HTML }).waitFor();
+    await page.keyboard.press('Escape');
+    await page.goto(`${PATH}#groups`);
+    await press(page, `Remove: group ${HTML}`);
+    await page.getByRole('dialog').locator('h2 bdi', { hasText: HTML }).waitFor();
+    await page.keyboard.press('Escape');
+    await page.goto(`${PATH}#users?username=${encodeURIComponent(HTML)}`);
+    await press(page, 'End all');
+    await page.getByRole('dialog').locator('h2 bdi', { hasText: HTML }).waitFor();
     expect(await page.locator('img').count()).toBe(0);
     expect(await page.title()).toBe('Sessions');
   });

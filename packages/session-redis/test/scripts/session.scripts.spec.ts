@@ -1,4 +1,4 @@
-import { SessionScripts } from '../../src/scripts/session/session.scripts.js';
+import { ageOf, SessionScripts } from '../../src/scripts/session/session.scripts.js';
 import { GRACE, KEEPING_RULES, MINUTE, RETENTION, Store } from '../support/store.fixture.js';
 import { takeCleanupTurn } from '../support/event-scripts.js';
 
@@ -656,4 +656,9 @@ describe.each([1, 4])('with %d partitions', (partitions) => {
       expect(await take()).toBe('due');
     });
   });
+});
+
+it('a request counts as no younger than it is: it must not seem to begin after an end of all sessions', () => {
+  expect(ageOf({ begunAt: performance.now() - 0.01 })).toBeGreaterThanOrEqual(1);
+  expect(ageOf({ begunAt: undefined })).toBe('');
 });

@@ -475,7 +475,7 @@ function whoOf(
 
 /** How long ago the request began, in whole milliseconds as the script is sent, so that no two clocks are compared. */
 export function ageOf({ begunAt }: Pick<CreateSession, 'begunAt'>): number | '' {
-  return begunAt === undefined ? '' : Math.floor(performance.now() - begunAt);
+  return begunAt === undefined ? '' : Math.ceil(performance.now() - begunAt);
 }
 
 function limitArgument({ limit }: { readonly limit?: SessionLimit | undefined }, room?: Room): string {
