@@ -24,9 +24,13 @@ export class BenchServer {
     this.#port = port;
   }
 
+  get origin(): string {
+    return `http://127.0.0.1:${this.#port}`;
+  }
+
   /** The cookie that a route sets, for later requests. */
   async cookieOf(path: string): Promise<string> {
-    const response = await fetch(`http://127.0.0.1:${this.#port}${path}`);
+    const response = await fetch(this.origin + path);
     if (!response.ok) throw new Error(`${path}: ${response.status} ${await response.text()}`);
     return response.headers
       .getSetCookie()

@@ -1,9 +1,11 @@
-import { OnSecurityEvent, type SecurityEvent } from '@nest-session/core';
+import { OnSecurityEvent, type SecurityEvent, type SessionModuleOptions } from '@nest-session/core';
 import type { RedisSessionModuleOptions } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
+import { eventually } from '@nest-session/testing';
 import { DeviceRoutes } from '../../../session-core/test/device/device.app.js';
 import { DeviceBrowser } from '../../../session-core/test/device/device.browser.js';
 import { App } from '../support/app.fixture.js';
+import { commandStats } from '../support/command.stats.js';
 import { keyOf } from '../support/encryption.fixture.js';
 import { dump } from '../support/store.dump.js';
 import { Store } from '../support/store.fixture.js';
@@ -21,10 +23,14 @@ afterEach(async () => {
 });
 afterAll(() => store.close());
 
-async function start(redis: RedisSessionModuleOptions, providers: (new () => object)[] = []): Promise<App> {
+async function start(
+  redis: RedisSessionModuleOptions,
+  providers: (new () => object)[] = [],
+  deviceBound: SessionModuleOptions['deviceBound'] = { mode: 'enforce' },
+): Promise<App> {
   const app = await App.start({
     redis: { url: store.server.url, ...redis },
-    session: { deviceBound: { mode: 'enforce' } },
+    session: { deviceBound: deviceBound! },
     controllers: [DeviceRoutes],
     providers,
     handlers: false,
@@ -86,6 +92,40 @@ describe.each(VARIANTS)('bound sessions in Redis, %s', (_, redis) => {
     const [winner] = browsers.filter(({ binding }) => binding);
     winner!.jar.delete('SESSION-device');
     expect((await winner!.get('/money')).body).toBe('money');
+  });
+});
+
+describe('a request of a user costs no command more than without the option', () => {
+  /** The commands that ten reads and ten writes take, those that scripts call included. */
+  async function costOf(browser: DeviceBrowser): Promise<Record<string, number>> {
+    await store.client.config('RESETSTAT');
+    for (let i = 0; i < 10; i++) {
+      expect((await browser.get('/inside')).body).toBe('in');
+      expect((await browser.post('/count')).status).toBe(201);
+    }
+    const stats = [...(await commandStats(store.client))].filter(([name]) => !/^(config|info|ping)/.test(name));
+    return Object.fromEntries(stats.map(([name, { calls }]) => [name, calls]));
+  }
+
+  async function userOf(deviceBound: SessionModuleOptions['deviceBound'], canBind: boolean): Promise<DeviceBrowser> {
+    const { url } = await start({}, [], deviceBound);
+    const browser = new DeviceBrowser(url, canBind);
+    await browser.post('/sign-in');
+    for (const path of ['/inside', '/inside']) await browser.get(path);
+    const { device } = JSON.parse((await browser.get('/who')).body) as { device: { bound: boolean } | null };
+    expect(device?.bound === true).toBe(canBind && deviceBound !== false);
+    return browser;
+  }
+
+  it.each([
+    ['report', true],
+    ['report', false],
+    ['enforce', true],
+    ['enforce', false],
+  ] as const)('mode %s, bound: %p', async (mode, canBind) => {
+    const [without, user] = [await userOf(false, canBind), await userOf({ mode }, canBind)];
+    // The work of an application in the background may come in between.
+    await eventually(async () => expect(await costOf(user)).toEqual(await costOf(without)));
   });
 });
 
