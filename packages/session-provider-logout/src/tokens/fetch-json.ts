@@ -15,7 +15,7 @@ export async function fetchJson(address: string): Promise<unknown> {
     if (response.status !== 200) throw new Error(`it responded with ${response.status}`);
     return JSON.parse(await textOf(response));
   } catch (cause) {
-    throw new UnavailableError(`${address} could not be read`, undefined, { cause });
+    throw new UnavailableError(`${address} gave no document`, undefined, { cause });
   } finally {
     clearTimeout(timer);
   }

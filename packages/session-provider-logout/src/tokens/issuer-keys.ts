@@ -74,7 +74,6 @@ export class IssuerKeys {
       const keys = await fetchJson(address);
       this.#keys = createLocalJWKSet(keys as JSONWebKeySet);
       this.#loadedAt = performance.now();
-      if (this.#hasFailed) logger.log(`The keys of the identity provider ${this.#name} could be read again`);
       this.#hasFailed = false;
     } catch (error) {
       if (!this.#hasFailed)
