@@ -352,6 +352,53 @@ describe('in Chromium,', () => {
     });
   });
 
+  describe('of another origin,', () => {
+    let frontEnd: string;
+    beforeAll(async () => {
+      frontEnd = `http://app.shop.test:${await freePort()}`;
+    });
+
+    describeRecipe(
+      'front-end',
+      () => {
+        it('signs in, stays signed in at the next visit, and signs out, from another host of the site', async () => {
+          await tab.goto(frontEnd);
+          await click(tab, '#me', 'not-authenticated');
+          await click(tab, '#sign-in', 'ann');
+          expect((await user.cookies()).filter(({ name }) => name === 'SESSION')).toMatchObject([
+            { domain: 'api.shop.test', sameSite: 'Lax', httpOnly: true },
+          ]);
+          await tab.reload();
+          await click(tab, '#me', 'ann');
+          const signedOut = tab.waitForResponse((response) => response.url().endsWith('/csrf'));
+          await tab.click('#sign-out');
+          await signedOut;
+          await click(tab, '#me', 'not-authenticated');
+        });
+
+        it('neither shows a page of an origin that is not listed anything, nor lets it change anything', async () => {
+          await tab.goto(frontEnd);
+          await click(tab, '#sign-in', 'ann');
+          const other = await user.newPage();
+          await other.goto(frontEnd.replace('app.', 'evil.'));
+          const api = instance.origin.replace('localhost', 'api.shop.test');
+          const read = (init: string) =>
+            other.evaluate<string>(`fetch('${api}/me', ${init}).then(() => 'read', () => 'blocked')`);
+          expect(await read("{ credentials: 'include' }")).toBe('blocked');
+          const refused = other.waitForResponse((response) => response.request().method() === 'POST');
+          const form = `<form method=post action=${api}/sign-out><button>Sign out</button></form>`;
+          await other.evaluate(`document.body.innerHTML = ${JSON.stringify(form)}; document.forms[0].submit()`);
+          expect(await (await refused).json()).toMatchObject({
+            reason: 'cross-origin',
+            message: expect.stringContaining('`csrf.trustedOrigins`') as string,
+          });
+          await click(tab, '#me', 'ann');
+        });
+      },
+      () => ({ FRONT_END: frontEnd, API_HOST: 'api.shop.test' }),
+    );
+  });
+
   describeRecipe('websocket', () => {
     afterEach(closeClients);
 

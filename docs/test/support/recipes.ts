@@ -17,6 +17,7 @@ export const RECIPES: ReadonlyMap<string, Place> = new Map<string, Place>([
   ['oauth2', { page: 'passport-and-oauth2.md', heading: 'OAuth2' }],
   ['identity-provider', { page: 'identity-providers.md', heading: 'Log in and out: a whole program' }],
   ['csrf', { page: 'protecting-routes.md', heading: 'Cross-site request forgery (CSRF)' }],
+  ['front-end', { page: 'front-ends.md', heading: 'A front end on another origin' }],
   ['websocket', { page: 'websockets-and-graphql.md', heading: 'WebSockets: a whole program' }],
   ['graphql', { page: 'websockets-and-graphql.md', heading: 'GraphQL' }],
   ['unpaid-orders', { page: 'deadlines.md', heading: 'Cancel orders that nobody pays' }],

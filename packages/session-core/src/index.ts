@@ -71,6 +71,7 @@ export { MapSessionModule } from './memory/map-session.module.js';
 export { MapSessionRepository } from './memory/map-session.repository.js';
 
 // errors
+export { type RefusalBody, type RefusalReason, REFUSALS } from './errors/refusals.js';
 export {
   ClientDisconnectedError,
   InvalidSessionOptionsError,

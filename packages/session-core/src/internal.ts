@@ -16,6 +16,8 @@ export {
   type ReplayReply,
   SESSION_EVENT_GROUPS,
 } from './events/event-groups.js';
+export { DeviceNotBoundError } from './device/device-bound.guard.js';
+export { markRefusal, refusalBody } from './errors/refusals.js';
 export { EventHandlingError, SessionEventHandlingError } from './events/event-handling.errors.js';
 export { type HandledKind, type HandledName, NamedEventDispatcher } from './events/named-event.dispatcher.js';
 export type { SessionEventClass } from './events/on-session-event.decorator.js';

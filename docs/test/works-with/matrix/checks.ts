@@ -92,6 +92,7 @@ test('a save that fails is a 503 without a cookie', async () => {
         statusCode: 503,
         message: 'Session store unavailable',
         error: 'Service Unavailable',
+        reason: 'store-unavailable',
       });
     }
   } finally {

@@ -79,7 +79,9 @@ async function refused(bound: DeadlineBound, limit: number, schedule: () => Prom
   await assert.rejects(schedule, (error: unknown) => {
     assert.ok(error instanceof DeadlineBoundError, String(error));
     assert.deepEqual([error.bound, error.limit, error.deadlineName], [bound, limit, visit.name]);
-    assert.equal(error.getStatus(), bound === 'maxDataSize' ? 413 : 503);
+    const [status, reason] = bound === 'maxDataSize' ? [413, 'deadline-too-large'] : [503, 'too-many-deadlines'];
+    const { statusCode, reason: told } = error.getResponse() as { statusCode?: number; reason?: string };
+    assert.deepEqual([error.getStatus(), statusCode, told], [status, status, reason]);
     return true;
   });
 }

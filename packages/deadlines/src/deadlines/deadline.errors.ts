@@ -1,4 +1,5 @@
-import { HttpException, HttpStatus } from '@nestjs/common';
+import { HttpException } from '@nestjs/common';
+import { markRefusal, refusalBody } from '@nest-session/core/internal';
 
 /** A bound on deadlines: the name of its option. */
 export type DeadlineBound = 'maxDataSize' | 'maxScheduled';
@@ -16,11 +17,9 @@ export class DeadlineBoundError extends HttpException {
     /** The name of the kind of deadlines. */
     readonly deadlineName: string,
   ) {
-    const [status, error] =
-      bound === 'maxDataSize'
-        ? [HttpStatus.PAYLOAD_TOO_LARGE, 'Payload Too Large']
-        : [HttpStatus.SERVICE_UNAVAILABLE, 'Service Unavailable'];
-    super({ statusCode: status, message: 'A limit of deadlines is reached', error }, status);
+    const body = refusalBody(bound === 'maxDataSize' ? 'deadline-too-large' : 'too-many-deadlines');
+    super(body, body.statusCode);
+    markRefusal(this);
     this.name = 'DeadlineBoundError';
     this.message = `A deadline ${JSON.stringify(deadlineName)} was not scheduled: ${REASONS[bound](limit)}`;
   }

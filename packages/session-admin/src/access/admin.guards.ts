@@ -13,7 +13,7 @@ import {
 import { HttpAdapterHost, ModuleRef, ModulesContainer, Reflector } from '@nestjs/core';
 import { CsrfError, InvalidSessionOptionsError } from '@nest-session/core';
 import { isObservable, lastValueFrom } from 'rxjs';
-import { isFromOtherOrigin, requestOf, requestSessionOf, SAFE_METHODS } from '@nest-session/core/internal';
+import { isFromOtherOrigin, refusalBody, requestOf, requestSessionOf, SAFE_METHODS } from '@nest-session/core/internal';
 import { logger, SecurityReports } from '../audit/admin-actions.js';
 import {
   ADMIN_OPTIONS,
@@ -58,14 +58,18 @@ export class AdminGuard implements CanActivate, OnModuleInit {
     httpAdapter.setHeader(response, 'X-Content-Type-Options', 'nosniff');
     httpAdapter.setHeader(response, 'Cross-Origin-Resource-Policy', 'same-origin');
     // A request before `onModuleInit()` has ended is refused.
-    if (!this.#guards) return false;
+    if (!this.#guards) throw new ForbiddenException(refusalBody('admin-not-allowed'));
     if (this.options.isOpen && !isAsWritten(request)) throw new NotFoundException(SPELLING);
-    for (const guard of this.#guards) if (!(await isLetIn(guard, context))) return false;
+    for (const guard of this.#guards) {
+      if (!(await isLetIn(guard, context))) throw new ForbiddenException(refusalBody('admin-not-allowed'));
+    }
     this.#refuseOtherOrigins(request);
     const rights = resolveRights(await this.options.access(request));
-    if (!rights) throw new ForbiddenException('You have no access to the admin of sessions');
+    if (!rights) throw new ForbiddenException(refusalBody('admin-not-allowed'));
     const needed = this.reflector.get<AdminRight | undefined>(NEEDED_RIGHT, context.getHandler());
-    if (needed && !rights[needed]) throw new ForbiddenException(`You may not ${ACTIONS[needed]}`);
+    if (needed && !rights[needed]) {
+      throw new ForbiddenException(refusalBody('admin-right-missing', { message: `You may not ${ACTIONS[needed]}` }));
+    }
     granted.set(requestOf(request), rights);
     return true;
   }
@@ -77,7 +81,7 @@ export class AdminGuard implements CanActivate, OnModuleInit {
     const reason = 'cross-origin';
     const { id: sessionId, principalName } = requestSessionOf(request)?.existing ?? {};
     this.reports.report('refused-origin', { request, sessionId, principalName, reason });
-    throw new CsrfError(reason, 'A page of another origin sent this request');
+    throw new CsrfError(reason);
   }
 
   /** The instance that the application has, or a new one with what can be injected where this module is imported. */

@@ -12,7 +12,13 @@ import {
   Req,
 } from '@nestjs/common';
 import { type CancelOutcome, type Deadline, deadline, DeadlineDataError, Deadlines } from '@nest-session/deadlines';
-import { DEADLINE_READER, type DeadlineReading, readData, type StoreReader } from '@nest-session/core/internal';
+import {
+  DEADLINE_READER,
+  type DeadlineReading,
+  readData,
+  refusalBody,
+  type StoreReader,
+} from '@nest-session/core/internal';
 import {
   DeadlineDispatcher,
   type DeadlinePage,
@@ -64,11 +70,10 @@ export class WaitingDeadlines {
     return { deadlines: page.map((each) => this.#show(name, each, store)), next };
   }
 
-  async idOf(name: string, key: string): Promise<string> {
+  /** Undefined when none waits under the key: it may have come, or was never scheduled. */
+  async idOf(name: string, key: string): Promise<string | undefined> {
     kindOf(name);
-    const waiting = await this.#existing.store.get(name, key);
-    if (!waiting) throw new NotFoundException(NONE);
-    return waiting.id;
+    return (await this.#existing.store.get(name, key))?.id;
   }
 
   cancel(name: string, key: string): Promise<CancelOutcome> {
@@ -133,10 +138,10 @@ export class DeadlinesController {
   async cancel(@Req() request: object, @Query() query: Parameters): Promise<void> {
     const [name, key] = [requiredText(query, 'name'), requiredText(query, 'key')];
     // Not by its key, which may be a name or an address.
-    const target = `deadline ${JSON.stringify(name)} (${await this.waiting.idOf(name, key)})`;
+    const target = `deadline ${JSON.stringify(name)} (${(await this.waiting.idOf(name, key)) ?? 'not waiting'})`;
     const action = { action: 'cancel-deadline', target } as const;
     const reply = await this.actions.run(request, action, () => this.waiting.cancel(name, key));
-    if (reply === 'fired') throw new ConflictException('This deadline has come already');
+    if (reply === 'fired') throw new ConflictException(refusalBody('deadline-fired'));
     if (reply === 'none') throw new NotFoundException(NONE);
   }
 }

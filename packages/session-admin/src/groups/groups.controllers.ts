@@ -19,6 +19,7 @@ import {
   type DeadLetter,
   type EventGroupInfo,
   type EventGroupsOf,
+  refusalBody,
   SESSION_EVENT_GROUPS,
 } from '@nest-session/core/internal';
 import { type ResolvedSessionOptions, SESSION_OPTIONS } from '@nest-session/core/store';
@@ -90,7 +91,7 @@ export class GroupsController {
     const groups = this.sources.groupsOf(of);
     const action = { action: 'remove-group', target: `group ${JSON.stringify(name)} of ${of}` } as const;
     const reply = await this.actions.run(request, action, () => groups.remove(name));
-    if (reply === 'live') throw new ConflictException('An instance of this group is alive: stop it first');
+    if (reply === 'live') throw new ConflictException(refusalBody('group-alive'));
     if (reply === 'unknown') throw new NotFoundException('There is no such group');
   }
 }
@@ -154,7 +155,9 @@ export class DeadLettersController {
     const action = { action: 'replay', target: `dead letter ${shownId}` } as const;
     const reply = await this.actions.run(request, action, () => groups.replay(id));
     if (reply === 'gone') throw new NotFoundException(GONE);
-    if (reply !== 'replayed') throw new ConflictException(reply === 'orphaned' ? ORPHANED : FOREIGN);
+    if (reply !== 'replayed') {
+      throw new ConflictException(refusalBody(reply === 'orphaned' ? 'dead-letter-orphaned' : 'dead-letter-foreign'));
+    }
   }
 
   @Delete('dead-letters/:id')
@@ -249,8 +252,6 @@ function compare(a: string | null, b: string | null): number {
 
 const NO_ID = 'The parameter after is no id of a dead letter';
 const GONE = 'There is no such dead letter: somebody may have replayed or discarded it';
-const ORPHANED = 'The group of this dead letter does not exist any more: nobody could handle it. Discard it';
-const FOREIGN = 'This dead letter is no event, so no handler can take it. Discard it';
 
 /** The name cannot be read without its key. */
 function principalIn(event: SessionEvent): string | null {

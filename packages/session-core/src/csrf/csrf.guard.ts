@@ -11,6 +11,7 @@ import {
 import { Reflector } from '@nestjs/core';
 import { SESSION_OPTIONS } from '../configuration/session.module-definition.js';
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
+import { markRefusal, refusalBody, REFUSALS } from '../errors/refusals.js';
 import { type Call, callOf, requestOf } from '../http/call.js';
 import { isGuardedBy, OWN_GUARD } from '../http/handler-metadata.js';
 import { ResponseCommit } from '../http/response-commit.js';
@@ -31,9 +32,10 @@ export class CsrfError extends ForbiddenException {
   constructor(
     /** Why the request was refused. */
     readonly reason: CsrfRefusal,
-    message: string,
+    message: string = REFUSALS[reason].message,
   ) {
-    super(message);
+    super(refusalBody(reason, { message }));
+    markRefusal(this);
     this.name = 'CsrfError';
   }
 }
@@ -117,19 +119,19 @@ export class CsrfGuard implements CanActivate {
   #refuseOtherOrigins(request: HttpRequest): void {
     const { csrf, cookie } = this.options;
     if (!isFromOtherOrigin(requestOf(request), request, csrf.trustedOrigins, cookie.secure === true)) return;
-    throw new CsrfError('cross-origin', 'A page of another origin sent this request');
+    throw new CsrfError('cross-origin', `${REFUSALS['cross-origin'].message}: if it is yours, ${TRUST}`);
   }
 
   #refuseOtherTokens(request: HttpRequest): void {
     const token = tokenIn(request);
-    if (token === undefined) throw new CsrfError('missing-token', TOKEN_MISSING);
+    if (token === undefined) throw new CsrfError('missing-token');
     const held = ResponseCommit.of(request)?.session;
     held?.use();
     // Overrides the outage policy of the handler: without the session, a valid token would look like an invalid one.
     held?.applyOutagePolicy('reject');
     const session = held?.session;
     if (session && typeof token === 'string' && isCsrfTokenOf(session, token)) return;
-    throw new CsrfError('invalid-token', TOKEN_INVALID);
+    throw new CsrfError('invalid-token');
   }
 }
 
@@ -174,6 +176,4 @@ export function isFromOtherOrigin(
   return !isOriginOf(origin, request, [host, request.headers[':authority'], platform.host]);
 }
 
-const TOKEN_INVALID = 'The CSRF token does not belong to the session: load the page again';
-
-const TOKEN_MISSING = 'The CSRF token is missing: send it in the header X-CSRF-Token or in the field _csrf';
+const TRUST = 'name its origin in the option `csrf.trustedOrigins`';

@@ -2,7 +2,6 @@ import {
   type CanActivate,
   type ExecutionContext,
   ForbiddenException,
-  HttpStatus,
   Inject,
   Injectable,
   SetMetadata,
@@ -11,6 +10,7 @@ import { Reflector } from '@nestjs/core';
 import { SESSION_OPTIONS } from '../configuration/session.module-definition.js';
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
 import { AuthenticationRequiredError } from '../errors/authentication-required.error.js';
+import { markRefusal, refusalBody } from '../errors/refusals.js';
 import { callOf, sessionOfCall } from '../http/call.js';
 import { GUARDS, OWN_GUARD, putFirstAmong } from '../http/handler-metadata.js';
 import type { RequestSession } from '../http/request-session.js';
@@ -65,13 +65,15 @@ class DeviceBoundGuard implements CanActivate {
       this.options.securityEvents.report('missing-proof', { request, sessionId, principalName, reason: NOT_BOUND });
     }
     if (this.options.deviceBound?.mode !== 'enforce') return true;
-    throw new ForbiddenException({
-      statusCode: HttpStatus.FORBIDDEN,
-      message: 'This needs a browser that binds its session to the device',
-      error: 'Forbidden',
-      reason: NOT_BOUND,
-    });
+    throw new DeviceNotBoundError();
   }
 }
 
 const NOT_BOUND = 'device-not-bound';
+
+export class DeviceNotBoundError extends ForbiddenException {
+  constructor() {
+    super(refusalBody(NOT_BOUND));
+    markRefusal(this);
+  }
+}

@@ -1,4 +1,5 @@
-import { HttpStatus, UnauthorizedException } from '@nestjs/common';
+import { UnauthorizedException } from '@nestjs/common';
+import { markRefusal, refusalBody } from './refusals.js';
 
 /**
  * Why `AuthenticatedGuard` refused a request:
@@ -20,15 +21,8 @@ export class AuthenticationRequiredError extends UnauthorizedException {
     /** How long ago the sign-in may be, in seconds; undefined if any sign-in will do. */
     readonly maxAge?: number,
   ) {
-    const message = reason === 'not-recently-authenticated' ? 'Sign in again' : 'Sign in first';
-    super({
-      statusCode: HttpStatus.UNAUTHORIZED,
-      message,
-      error: 'Unauthorized',
-      reason,
-      ...(maxAge === undefined ? {} : { maxAge }),
-    });
+    super(refusalBody(reason, maxAge === undefined ? {} : { maxAge }));
+    markRefusal(this);
     this.name = 'AuthenticationRequiredError';
-    this.message = message;
   }
 }

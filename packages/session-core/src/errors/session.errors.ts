@@ -1,4 +1,5 @@
-import { ConflictException, HttpException, HttpStatus, PayloadTooLargeException } from '@nestjs/common';
+import { ConflictException, HttpException, PayloadTooLargeException } from '@nestjs/common';
+import { markRefusal, refusalBody } from './refusals.js';
 
 /** Thrown at start-up when options are invalid. The message lists every problem. */
 export class InvalidSessionOptionsError extends Error {
@@ -24,15 +25,9 @@ export class SessionStoreError extends HttpException {
     readonly reason: string,
     options: { cause?: unknown } = {},
   ) {
-    super(
-      {
-        statusCode: HttpStatus.SERVICE_UNAVAILABLE,
-        message: 'Session store unavailable',
-        error: 'Service Unavailable',
-      },
-      HttpStatus.SERVICE_UNAVAILABLE,
-      options,
-    );
+    const body = refusalBody('store-unavailable');
+    super(body, body.statusCode, options);
+    markRefusal(this);
     this.name = 'SessionStoreError';
     this.message = reason;
   }
@@ -56,8 +51,8 @@ export class SessionStoreError extends HttpException {
 export class SessionGoneError extends ConflictException {
   /** @param reason what was not done, and why. The client does not see it */
   constructor(reason: string) {
-    const message = 'The session has ended or changed in the meantime: repeat the request';
-    super({ statusCode: HttpStatus.CONFLICT, message, error: 'Conflict', reason: 'session-gone' });
+    super(refusalBody('session-gone'));
+    markRefusal(this);
     this.name = 'SessionGoneError';
     this.message = reason;
   }
@@ -74,10 +69,9 @@ export class SessionConflictError extends HttpException {
     /** The milliseconds that the update has waited. */
     timeout: number,
   ) {
-    super(
-      { statusCode: HttpStatus.CONFLICT, message: 'Too many concurrent updates of the session', error: 'Conflict' },
-      HttpStatus.CONFLICT,
-    );
+    const body = refusalBody('too-many-updates');
+    super(body, body.statusCode);
+    markRefusal(this);
     this.name = 'SessionConflictError';
     this.message =
       `Session attribute ${JSON.stringify(attributeName)} was not updated within ${timeout} ms, because other ` +
@@ -141,7 +135,8 @@ export class SessionBoundError extends PayloadTooLargeException {
     problem: string,
     remedy: string,
   ) {
-    super('Session data too large');
+    super(refusalBody('session-too-large'));
+    markRefusal(this);
     this.name = 'SessionBoundError';
     this.attributeName = attributeName.length > 256 ? `${attributeName.slice(0, 64)}...` : attributeName;
     this.message =
@@ -156,8 +151,9 @@ export class SessionBoundError extends PayloadTooLargeException {
  */
 export class SessionCreationRefusedError extends HttpException {
   constructor() {
-    const statusCode = HttpStatus.TOO_MANY_REQUESTS;
-    super({ statusCode, message: 'Too many new sessions', error: 'Too Many Requests' }, statusCode);
+    const body = refusalBody('session-refused');
+    super(body, body.statusCode);
+    markRefusal(this);
     this.name = 'SessionCreationRefusedError';
     this.message = 'The option `mayCreate` refused to let this request create a session';
   }
@@ -192,7 +188,9 @@ export class TooManySessionsError extends HttpException {
     /** How many sessions a principal may have. */
     readonly perPrincipal: number,
   ) {
-    super({ statusCode: HttpStatus.CONFLICT, message: 'Too many sessions', error: 'Conflict' }, HttpStatus.CONFLICT);
+    const body = refusalBody('too-many-sessions');
+    super(body, body.statusCode);
+    markRefusal(this);
     this.name = 'TooManySessionsError';
     this.message =
       `The principal already has ${perPrincipal} sessions or sign-ins under way, as many as the option \`maxSessions\` ` +

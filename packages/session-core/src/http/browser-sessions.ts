@@ -1,4 +1,5 @@
 import { ConflictException, Inject, Injectable } from '@nestjs/common';
+import { markRefusal, refusalBody } from '../errors/refusals.js';
 import { SessionStateError } from '../errors/session.errors.js';
 import { WarnOnce } from '../logging/warn-once.js';
 import {
@@ -46,9 +47,7 @@ export class BrowserSessions {
     }
     const taken = new Set([this.currentAlias, ...this.#presented.keys()]);
     const free = ALIASES.find((alias) => !taken.has(alias));
-    if (free === undefined) {
-      throw new ConflictException(`A browser has ${ALIASES.length} sessions at most: end one of them first`);
-    }
+    if (free === undefined) throw markRefusal(new ConflictException(refusalBody('too-many-aliases')));
     return free;
   }
 

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { type ExecutionContext, ForbiddenException } from '@nestjs/common';
+import { markRefusal, refusalBody } from '../errors/refusals.js';
 import { SessionStateError } from '../errors/session.errors.js';
 import { DetachedSession } from './detached-session.js';
 import type { RequestSession } from './request-session.js';
@@ -97,7 +98,9 @@ async function loadForOperation({ request, info }: Call): Promise<DetachedSessio
   const incoming = request as IncomingMessage;
   const requests = RequestSessions.serving(incoming);
   if (!requests) throw new SessionStateError(FOREIGN_SERVER);
-  if (!requests.allowsOriginOf(incoming)) throw new ForbiddenException(FOREIGN_ORIGIN);
+  if (!requests.allowsOriginOf(incoming)) {
+    throw markRefusal(new ForbiddenException(refusalBody('cross-origin', { message: FOREIGN_ORIGIN })));
+  }
   if (requests.excludes(incoming)) return undefined;
   requests.parts.extension.onOperation?.(incoming);
   const detached = await requests.detached(incoming);

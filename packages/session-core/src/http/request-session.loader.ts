@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { ConflictException } from '@nestjs/common';
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
+import { markRefusal, refusalBody } from '../errors/refusals.js';
 import { WarnOnce } from '../logging/warn-once.js';
 import { signOutById } from '../repository/session.repository.js';
 import { AliasedSessionIdResolver, DEFAULT_ALIAS } from '../resolvers/aliased-session-id.resolver.js';
@@ -190,7 +191,7 @@ export class RequestSessionLoader {
     const isHeard = this.options.securityEvents.report('two-principals', { request, sessionId, principalName });
     const isRefused = this.options.security === 'strict';
     if (!isHeard) this.#log.warn('two principals', isRefused ? REFUSED_PRINCIPALS : TWO_PRINCIPALS);
-    if (isRefused) throw new ConflictException(CONFLICT);
+    if (isRefused) throw markRefusal(new ConflictException(refusalBody('two-principals')));
   }
 
   /** A session that may be opened counts before one whose proof is missing: somebody may have planted that. */
@@ -289,5 +290,3 @@ const TWO_PRINCIPALS =
 const REFUSED_PRINCIPALS =
   'A request presented live sessions of two principals, and gets a 409 response if it uses its session: a cookie may ' +
   'have been planted in the browser of a user, who has to delete the cookies of this site';
-
-const CONFLICT = 'The request presents the sessions of two users: delete the cookies of this site';

@@ -4,6 +4,7 @@ import type { DeviceCheck } from '../device/bound-devices.js';
 import { type TurnVerdict, turnTextIn } from '../device/token-turns.js';
 import { TURN_ATTRIBUTE } from '../session/attribute-names.js';
 import { AuthenticationRequiredError } from '../errors/authentication-required.error.js';
+import { markRefusal, refusalBody } from '../errors/refusals.js';
 import { SessionStoreError } from '../errors/session.errors.js';
 import { lookAgain, type SessionRepository } from '../repository/session.repository.js';
 import type { SessionClient, SessionIdResolver } from '../resolvers/session-id.resolver.js';
@@ -93,7 +94,7 @@ export class RequestSession implements SessionCaller {
   get refusal(): HttpException | undefined {
     if (!this.#withheld || this.#session?.principalName !== undefined) return undefined;
     return OURS.has(this.found.device?.reason)
-      ? new ServiceUnavailableException(UNPROVEN)
+      ? markRefusal(new ServiceUnavailableException(refusalBody('device-proof-unreachable')))
       : new AuthenticationRequiredError('device-proof-missing');
   }
 
@@ -313,5 +314,3 @@ function refusal(cause: unknown): SessionStoreError {
 
 /** Why a proof is missing though the browser may be that of the session. */
 const OURS: ReadonlySet<string | undefined> = new Set(['server_error', 'unreachable', 'quota_exceeded', 'unreadable']);
-
-const UNPROVEN = 'The browser could not prove that this session is its own: try again in a moment';

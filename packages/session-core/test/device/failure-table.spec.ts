@@ -541,6 +541,8 @@ describe.each(['express', 'fastify'] as const)('on %s, a request', (platform) =>
     const headers = { 'secure-session-skipped': skipped.replaceAll('ID', id) };
     const answer = await browser.get('/inside', headers);
     expect([answer.status, answer.headers['retry-after']]).toEqual([status, retryAfter]);
+    const reason = status === 503 ? 'device-proof-unreachable' : 'device-proof-missing';
+    expect(JSON.parse(answer.body)).toMatchObject({ statusCode: status, reason });
     // It never opens anything.
     expect(JSON.parse((await browser.get('/who', headers)).body)).toEqual({ name: null, device: null });
   });

@@ -18,7 +18,12 @@ import { closeApps, startApp } from '../support/session.app.js';
 LeakGuard.install();
 afterEach(closeApps);
 
-const TOO_LARGE = { statusCode: 413, message: 'Session data too large', error: 'Payload Too Large' };
+const TOO_LARGE = {
+  statusCode: 413,
+  message: 'Session data too large',
+  error: 'Payload Too Large',
+  reason: 'session-too-large',
+};
 
 /** Changes an object in place, where no interceptor saves the session. */
 @Injectable()

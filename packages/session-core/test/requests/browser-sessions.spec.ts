@@ -145,10 +145,7 @@ describe.each(['express', 'fastify'] as const)('several sessions in one browser,
     browser.setCookie(`SESSION.19=${'a'.repeat(43)}`);
     store.calls.length = 0;
     const full = await browser.get('/new');
-    expect([full.status, full.json()]).toEqual([
-      409,
-      { statusCode: 409, message: 'A browser has 20 sessions at most: end one of them first', error: 'Conflict' },
-    ]);
+    expect([full.status, full.json()]).toMatchObject([409, { error: 'Conflict', reason: 'too-many-aliases' }]);
     expect(store.calls).toHaveLength(1);
     expect((await browser.request('DELETE', '/accounts/7')).json()).toEqual({ ended: false });
     expect((await browser.get('/new')).json()).toEqual({ alias: '7' });

@@ -18,7 +18,12 @@ import { closeApps, startApp } from '../support/session.app.js';
 LeakGuard.install();
 afterEach(closeApps);
 
-const TOO_MANY = { statusCode: 429, message: 'Too many new sessions', error: 'Too Many Requests' };
+const TOO_MANY = {
+  statusCode: 429,
+  message: 'Too many new sessions',
+  error: 'Too Many Requests',
+  reason: 'session-refused',
+};
 
 class RefusingGuard implements CanActivate {
   canActivate(): boolean {

@@ -382,6 +382,7 @@ describe.each(['express', 'fastify'] as const)('on %s', (platform) => {
           statusCode: 503,
           message: 'Session store unavailable',
           error: 'Service Unavailable',
+          reason: 'store-unavailable',
         });
         expect(store.calls).toEqual(['create']);
         expect(log.matching(/The session store failed, .*: "The test has broken the store"/)).toHaveLength(1);

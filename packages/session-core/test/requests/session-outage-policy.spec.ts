@@ -15,7 +15,12 @@ import { closeApps, startApp } from '../support/session.app.js';
 
 LeakGuard.install();
 
-const UNAVAILABLE = { statusCode: 503, message: 'Session store unavailable', error: 'Service Unavailable' };
+const UNAVAILABLE = {
+  statusCode: 503,
+  message: 'Session store unavailable',
+  error: 'Service Unavailable',
+  reason: 'store-unavailable',
+};
 
 @Injectable()
 class SignedIn implements CanActivate {

@@ -249,7 +249,12 @@ describe('updates of an attribute', () => {
       expect(message).toContain('Session attribute "n" was not updated within 500 ms');
       expect(http).toMatchObject({
         status: 409,
-        response: { statusCode: 409, message: 'Too many concurrent updates of the session', error: 'Conflict' },
+        response: {
+          statusCode: 409,
+          message: 'Too many concurrent updates of the session',
+          error: 'Conflict',
+          reason: 'too-many-updates',
+        },
       });
       // Without pauses it would be thousands. Each conflict doubles the pause, up to 50 ms.
       expect(writer.writes.length).toBeGreaterThan(1);

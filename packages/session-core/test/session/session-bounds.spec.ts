@@ -50,6 +50,7 @@ describe('a session with bounds', () => {
       statusCode: 413,
       message: 'Session data too large',
       error: 'Payload Too Large',
+      reason: 'session-too-large',
     });
     expect(inspect(error, { depth: Infinity })).not.toContain(SECRET);
   });

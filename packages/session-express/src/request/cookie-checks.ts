@@ -6,12 +6,22 @@ import { logger, warnOnce } from '../express-session.logger.js';
 /** Limits the session as express-session does: to the path of its cookie, and to https if the cookie is Secure. */
 export class CookieCheck {
   #hasWarned = false;
+  #isFirst = true;
 
   constructor(private readonly resolver: SessionIdResolver) {}
 
   excludes(request: IncomingMessage): boolean {
     const path = this.resolver.cookieFor(request)?.path ?? '/';
-    return path !== '/' && !isBelow(targetPathOf(request), path);
+    const isOutside = path !== '/' && !isBelow(targetPathOf(request), path);
+    if (isOutside && this.#isFirst) {
+      logger.warn(
+        `The first request was outside of the path ${JSON.stringify(path)} of the session cookie, so it had no ` +
+          'req.session. If a proxy strips this prefix, no request ever has one: remove `cookie.path` in ' +
+          'SessionModule.forRoot()',
+      );
+    }
+    this.#isFirst = false;
+    return isOutside;
   }
 
   withholds(request: IncomingMessage): boolean {

@@ -33,6 +33,16 @@ const start = (platform: (typeof PLATFORMS)[number], session: SessionModuleOptio
       proxy && platform === 'express' && app.getHttpAdapter().getInstance().set('trust proxy', true),
   });
 
+it.each(PLATFORMS)('on %s, the log tells of a path that the first request is outside of', async (platform) => {
+  const told = async (first: string) => {
+    const app = await start(platform, { cookie: { path: '/app' } });
+    for (const path of [first, '/other']) await app.agent().get(path);
+    return app.log.lines.filter((line) => line.includes('outside of the path'));
+  };
+  expect(await told('/other')).toEqual([expect.stringMatching(/^warn .* path "\/app" .*remove `cookie.path`/)]);
+  expect(await told('/app')).toEqual([]);
+});
+
 const warningsOf = ({ log }: ExpressSessionApp) => log.lines.filter((line) => line.includes('was not sent'));
 
 describe.each(PLATFORMS)('on %s, a Secure cookie', (platform) => {

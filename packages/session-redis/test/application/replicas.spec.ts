@@ -6,7 +6,12 @@ import { commandStats } from '../support/command.stats.js';
 
 LeakGuard.install();
 
-const TOO_FEW = { statusCode: 503, message: 'Session store unavailable', error: 'Service Unavailable' };
+const TOO_FEW = {
+  statusCode: 503,
+  message: 'Session store unavailable',
+  error: 'Service Unavailable',
+  reason: 'store-unavailable',
+};
 
 let primary: RedisServer;
 let replica: RedisServer;

@@ -6,7 +6,12 @@ import { Store } from '../support/store.fixture.js';
 
 LeakGuard.install();
 
-const UNAVAILABLE = { statusCode: 503, message: 'Session store unavailable', error: 'Service Unavailable' };
+const UNAVAILABLE = {
+  statusCode: 503,
+  message: 'Session store unavailable',
+  error: 'Service Unavailable',
+  reason: 'store-unavailable',
+};
 
 describe.each([
   { notifications: 'auto', expirations: 'buckets' },

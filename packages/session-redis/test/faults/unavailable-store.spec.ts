@@ -22,7 +22,12 @@ afterAll(async () => {
 });
 
 describe('a save fails with an error and no cookie', () => {
-  const unavailable = { statusCode: 503, message: 'Session store unavailable', error: 'Service Unavailable' };
+  const unavailable = {
+    statusCode: 503,
+    message: 'Session store unavailable',
+    error: 'Service Unavailable',
+    reason: 'store-unavailable',
+  };
 
   it('when Redis does not reply in time', async () => {
     proxy.hold('request', (burst) => burst.includes('sessionAttr') || burst.includes(':sessions:'));

@@ -151,6 +151,7 @@ describe.each([
     const refused = await ask(stranger, '{ orders }');
     expect(refused.data ?? null).toBeNull();
     expect(errorOf(refused).message).toBe('Sign in first');
+    expect(errorOf(refused).extensions).toMatchObject({ reason: 'not-authenticated' });
     if (isApollo) {
       expect(errorOf(refused).extensions).toMatchObject({
         code: 'UNAUTHENTICATED',

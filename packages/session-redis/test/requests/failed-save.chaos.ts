@@ -10,7 +10,12 @@ import { rowsOf } from '../support/response.rows.js';
 LeakGuard.install();
 
 const ACCEPT = { 'accept-encoding': 'gzip' };
-const UNAVAILABLE = { statusCode: 503, message: 'Session store unavailable', error: 'Service Unavailable' };
+const UNAVAILABLE = {
+  statusCode: 503,
+  message: 'Session store unavailable',
+  error: 'Service Unavailable',
+  reason: 'store-unavailable',
+};
 
 let server: RedisServer;
 let redis: Redis;

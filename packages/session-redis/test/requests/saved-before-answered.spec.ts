@@ -9,7 +9,12 @@ import { rowsOf } from '../support/response.rows.js';
 
 LeakGuard.install();
 
-const UNAVAILABLE = { statusCode: 503, message: 'Session store unavailable', error: 'Service Unavailable' };
+const UNAVAILABLE = {
+  statusCode: 503,
+  message: 'Session store unavailable',
+  error: 'Service Unavailable',
+  reason: 'store-unavailable',
+};
 
 let server: RedisServer;
 let proxy: TcpProxy;

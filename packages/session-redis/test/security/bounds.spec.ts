@@ -22,7 +22,12 @@ import { PATIENCE } from '../support/patience.js';
 
 LeakGuard.install();
 
-const TOO_LARGE = { statusCode: 413, message: 'Session data too large', error: 'Payload Too Large' };
+const TOO_LARGE = {
+  statusCode: 413,
+  message: 'Session data too large',
+  error: 'Payload Too Large',
+  reason: 'session-too-large',
+};
 const MINUTE = 60;
 
 @Controller()

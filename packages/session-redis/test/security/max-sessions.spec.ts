@@ -131,7 +131,7 @@ describe.each([
     const refused = await third.post('/limited/sign-in/bob');
     expect([refused.status, refused.json()]).toEqual([
       409,
-      { statusCode: 409, message: 'Too many sessions', error: 'Conflict' },
+      { statusCode: 409, message: 'Too many sessions', error: 'Conflict', reason: 'too-many-sessions' },
     ]);
     expect((await third.get('/limited/me')).json()).toEqual({ name: 'nobody' });
     expect((await third.get('/read')).json()).toMatchObject({ attributes: { cart: 'apple' } });

@@ -2,9 +2,9 @@ import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { Inject, Injectable, type OnModuleInit, Optional } from '@nestjs/common';
 import { type AbstractHttpAdapter, HttpAdapterHost } from '@nestjs/core';
-import { type OpenConnection, type RequestSessions, SessionExtension } from '@nest-session/core/internal';
+import { type OpenConnection, refusalBody, type RequestSessions, SessionExtension } from '@nest-session/core/internal';
 import { REQUEST_SESSIONS } from '../configuration/session-web-socket.options.js';
-import { statusAfter, tellOfLateRefusal } from './refusals.js';
+import { JSON_HEADERS, type Refusal, refusalAfter, tellOfLateRefusal } from './refusals.js';
 
 /**
  * Handles every upgrade of the application's HTTP server before the code that serves it, such as GraphQL subscriptions.
@@ -48,13 +48,13 @@ export class UpgradeListener implements OnModuleInit {
   }
 
   #accept(request: IncomingMessage, socket: Duplex): boolean {
-    if (!this.sessions.allowsOriginOf(request)) return refuse(socket, 403);
+    if (!this.sessions.allowsOriginOf(request)) return refuse(socket, refusalBody('cross-origin'));
     try {
       if (!this.sessions.excludes(request) && !this.#isLeft(request)) this.#watch(request, socket);
       return true;
     } catch (error) {
       // From here, an error of the application's own code would end the process.
-      return refuse(socket, statusAfter(error));
+      return refuse(socket, refusalAfter(error));
     }
   }
 
@@ -87,10 +87,13 @@ export class UpgradeListener implements OnModuleInit {
 
 const ANY_HOST = 'http://any.invalid';
 
-function refuse(socket: Duplex, status: 403 | ReturnType<typeof statusAfter>): false {
-  const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nConnection: close\r\nContent-Length: 0\r\n\r\n`;
+function refuse(socket: Duplex, refusal: Refusal): false {
+  const body = JSON.stringify(refusal);
+  const headers = { Connection: 'close', ...JSON_HEADERS, 'Content-Length': Buffer.byteLength(body) };
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+  const head = [`HTTP/1.1 ${refusal.statusCode} ${STATUS_CODES[refusal.statusCode]}`, ...lines, '', body];
   // Without a listener, an error of the socket would end the process. Nothing else listens yet.
-  socket.on('error', () => undefined).end(head, () => socket.destroy());
+  socket.on('error', () => undefined).end(head.join('\r\n'), () => socket.destroy());
   return false;
 }
 

@@ -4,6 +4,7 @@ import {
   type CloseReason,
   DetachedSession,
   logger,
+  refusalBody,
   rememberRequest,
   type RequestSessions,
   shownError,
@@ -11,7 +12,7 @@ import {
 } from '@nest-session/core/internal';
 import { isObservable, Observable } from 'rxjs';
 import { REQUEST_SESSIONS } from '../configuration/session-web-socket.options.js';
-import { statusAfter, tellOfLateRefusal } from '../connections/refusals.js';
+import { JSON_HEADERS, type Refusal, refusalAfter, tellOfLateRefusal } from '../connections/refusals.js';
 import { UpgradeListener } from '../connections/upgrade.listener.js';
 import { GatewayClient, openingOf } from './gateway.client.js';
 import {
@@ -45,14 +46,13 @@ const UNAUTHORIZED = 4401;
 // RFC 6455, 7.4.1
 const POLICY_VIOLATION = 1008;
 
-/** The errors for a client of socket.io whose session could not be looked up. A client of ws gets the status. */
-const REFUSALS = {
-  409: 'The request presents the sessions of two users: delete the cookies of this site',
-  500: 'Internal server error',
-  503: 'Session store unavailable',
-} as const;
-
+/** Of a client of ws that is refused too late for a status. */
 const FOREIGN = 'Origin not allowed';
+
+/** The `connect_error` of a client of socket.io, which gets what is in `data`. */
+function connectErrorOf({ message, ...data }: Refusal): Error {
+  return Object.assign(new Error(message), { data });
+}
 
 /** The error for a client of socket.io that recovered its state before its session was checked. */
 const UNDECIDED = 'State recovered without a session';
@@ -86,14 +86,14 @@ export class GatewaySockets {
       useFirst(server, (socket, next) => {
         if (!allows(socket.request)) {
           tellOfLateRefusal('socket.io');
-          return next(new Error(FOREIGN));
+          return next(connectErrorOf(refusalBody('cross-origin')));
         }
         void this.#openIo(socket).then(
           (client) => {
             if (client instanceof Error) next(client);
             else this.#run(client.opening, next);
           },
-          (error: unknown) => next(new Error(REFUSALS[statusAfter(error)])),
+          (error: unknown) => next(connectErrorOf(refusalAfter(error))),
         );
       });
     } else if (isWsServer(server)) {
@@ -207,8 +207,9 @@ export class GatewaySockets {
     try {
       opening = await openingOf(this.sessions, request);
     } catch (error) {
-      response.writeHead(statusAfter(error));
-      return void response.end();
+      const refusal = refusalAfter(error);
+      response.writeHead(refusal.statusCode, JSON_HEADERS);
+      return void response.end(JSON.stringify(refusal));
     }
     opening?.attach();
     this.#run(opening, run);

@@ -10,7 +10,7 @@ import {
 import { ApplicationConfig, MetadataScanner, ModulesContainer } from '@nestjs/core';
 import { InvalidSessionOptionsError, Session } from '@nest-session/core';
 import { type Handler, putFilterLast, putFirst, WarnOnce } from '@nest-session/core/internal';
-import { AuthenticationFilter } from './authentication-filter.js';
+import { RefusalFilter } from './refusal.filter.js';
 import { GatewaySockets } from './gateway-sockets.js';
 import { MessageInterceptor } from './message.interceptor.js';
 
@@ -20,7 +20,7 @@ const MESSAGE_MAPPING_METADATA = 'websockets:message_mapping';
 
 // All applications of the process share one, because they share the classes of gateways, which refer to it.
 const interceptor = new MessageInterceptor();
-const filter = new AuthenticationFilter();
+const filter = new RefusalFilter();
 
 /** Finds the gateways of the application, and lets all of their servers, clients and messages pass through ours. */
 @Injectable()

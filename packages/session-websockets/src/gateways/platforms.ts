@@ -1,8 +1,8 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { EventEmitter } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { WarnOnce } from '@nest-session/core/internal';
-import { statusAfter, tellOfLateRefusal } from '../connections/refusals.js';
+import { refusalBody, WarnOnce } from '@nest-session/core/internal';
+import { JSON_HEADERS, type Refusal, refusalAfter, tellOfLateRefusal } from '../connections/refusals.js';
 
 export interface IoSocket extends IoClient {
   readonly handshake: { readonly auth: IoAuth };
@@ -78,7 +78,7 @@ export interface IoServer extends IoNamespace {
 
 type Verify = (
   info: { readonly req: IncomingMessage },
-  decide: (isAllowed: boolean, status?: number, message?: string) => void,
+  decide: (isAllowed: boolean, status?: number, body?: string, headers?: object) => void,
 ) => unknown;
 
 export interface WsServer {
@@ -175,13 +175,16 @@ export function beforeMiddleware(
   };
 }
 
-/** Adds a check before a socket.io handshake. If it passes, the application's own check runs. */
+/**
+ * Adds a check before a socket.io handshake. If it passes, the application's own check runs. The body of a refusal is
+ * that of engine.io, whose `message` has to be the reason.
+ */
 export function allowRequests({ opts }: IoEngine, allows: (request: IncomingMessage) => boolean): void {
   // The middleware of each namespace refuses them.
   if (!opts) return tellOfLateRefusal('socket.io');
   const { allowRequest } = opts;
   opts.allowRequest = (request, decide) => {
-    if (!allows(request)) decide('Origin not allowed', false);
+    if (!allows(request)) decide(refusalBody('cross-origin').reason, false);
     else if (allowRequest) allowRequest(request, decide);
     else decide(null, true);
   };
@@ -202,7 +205,7 @@ export function allowLaterRequests(
       const { sid } = request._query ?? {};
       const connection = problem[0] === undefined && sid ? engine.clients?.[sid] : undefined;
       if (!connection || allows(request, connection, isUpgrade)) decide(...problem);
-      else decide(FORBIDDEN, { message: 'Not the client of this connection' });
+      else decide(FORBIDDEN, { message: refusalBody('foreign-connection').reason });
     });
 }
 
@@ -224,7 +227,8 @@ export function verifyClients(
   const { verifyClient } = options;
   // If the function has two parameters, ws waits until it calls the second one.
   options.verifyClient = (info, decide) => {
-    if (!allows(info.req)) return decide(false, 403);
+    const refuse = (refusal: Refusal) => decide(false, refusal.statusCode, JSON.stringify(refusal), JSON_HEADERS);
+    if (!allows(info.req)) return refuse(refusalBody('cross-origin'));
     const outside = AsyncResource.bind(decide);
     const verify = (): void => {
       if (!verifyClient) outside(true);
@@ -232,6 +236,6 @@ export function verifyClients(
       else if (verifyClient(info, outside) === true) outside(true);
       else outside(false, 401);
     };
-    return void prepare(info.req, verify).catch((error: unknown) => decide(false, statusAfter(error)));
+    return void prepare(info.req, verify).catch((error: unknown) => refuse(refusalAfter(error)));
   };
 }

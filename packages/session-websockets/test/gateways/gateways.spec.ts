@@ -81,8 +81,8 @@ it.each(PLATFORMS)(
     const [ann, bob] = [await signedIn('ann'), await signedIn('bob')];
     const cookies = [ann, bob].map((each) => String(each.headersFor('/')['cookie']));
     const connectWith = (cookie: string) => connect(platform, app.agent(), { headers: { cookie } });
-    const reason = platform === 'ws' ? 'Unexpected server response: 409' : 'the sessions of two users';
-    await expect(connectWith(cookies.join('; '))).rejects.toThrow(reason);
+    const cause = expect.objectContaining({ statusCode: 409, reason: 'two-principals' });
+    await expect(connectWith(cookies.join('; '))).rejects.toMatchObject({ cause });
     expect((await connectWith(cookies[0]!)).isOpen).toBe(true);
   },
 );

@@ -102,6 +102,7 @@ describe('a connection of socket.io that is polled', () => {
     await bob.post('/login/bob');
     const poller = await Poller.open(() => cookieOf(ann));
     for (const headers of [{}, cookieOf(bob)]) expect(await poller.asked(headers)).toEqual([403, 400]);
+    expect(JSON.parse(await poller.as({}).poll())).toEqual({ code: 4, message: 'foreign-connection' });
     expect(app.nest.get(VisitsGateway).visits).toBe(0);
     // Whoever was refused has not closed it.
     expect(await poller.post('42["visit"]')).toBe(200);
@@ -113,6 +114,8 @@ describe('a connection of socket.io that is polled', () => {
     const poller = await Poller.open(() => cookieOf(ann));
     const headers = { ...cookieOf(ann), origin: 'http://evil.example' };
     expect(await poller.asked(headers)).toEqual([403, 403]);
+    const handshake = await fetch(app.origin + PATH, { headers });
+    expect(await handshake.json()).toEqual({ code: 4, message: 'cross-origin' });
     expect(await poller.asked({ ...cookieOf(ann), origin: app.origin })).toEqual([200, 101]);
   });
 

@@ -1,4 +1,6 @@
 import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import { text } from 'node:stream/consumers';
 import type { HttpAgent } from '@nest-session/testing';
 import { io, type Socket } from 'socket.io-client';
 import { WebSocket } from 'ws';
@@ -35,7 +37,7 @@ export function closeClients(): void {
   for (const close of open.splice(0)) close();
 }
 
-/** Resolves when the client is connected; rejects with the reason when it is refused. */
+/** Resolves when the client is connected; rejects when it is refused, with what it was told as `cause`. */
 export function connect(
   platform: Platform,
   agent: HttpAgent,
@@ -64,7 +66,9 @@ async function connectIo(agent: HttpAgent, options: SocketClientOptions): Promis
   const closed = new Promise<string>((resolve) => socket.on('disconnect', resolve));
   await new Promise<void>((resolve, reject) => {
     socket.on('connect', resolve);
-    socket.on('connect_error', (error) => reject(new Error(`refused: ${error.message}`)));
+    socket.on('connect_error', (error: Error & { data?: unknown }) =>
+      reject(new Error(`refused: ${error.message}`, { cause: error.data })),
+    );
   });
   const { engine } = socket.io;
   if (engine.transport.name !== transports.at(-1))
@@ -91,9 +95,14 @@ async function connectWs(agent: HttpAgent, options: SocketClientOptions): Promis
   const closed = new Promise<string>((resolve) =>
     socket.on('close', (code, reason) => resolve(`${code} ${reason.toString()}`)),
   );
-  await once(socket, 'open').catch((error: Error) => {
-    throw new Error(`refused: ${error.message}`);
+  const refused = once(socket, 'unexpected-response').then(async (args) => {
+    const [, response] = args as [unknown, IncomingMessage];
+    const body = await text(response);
+    const isJson = response.headers['content-type'] === 'application/json';
+    throw new Error(`refused: ${response.statusCode}`, { cause: isJson ? JSON.parse(body) : body });
   });
+  await Promise.race([once(socket, 'open'), refused]);
+  refused.catch(() => undefined);
   const tell = (event: string, data?: unknown): void => socket.send(JSON.stringify({ event, data }));
   return {
     closed,
