@@ -11,12 +11,14 @@ const LONGEST = 3000;
 const MOST_LOOKS = 60;
 
 let isRunning = false;
+/** The verdicts of each scenario that has been measured, by side. */
+const verdicts = new Map();
 
-function card(name, { title, about, why }, reason) {
-  const button = make('button', { id: `run-${name}`, className: 'primary', type: 'button', textContent: title });
+function card(name, { title, about, why, left, right }, reason) {
+  const button = make('button', { id: `run-${name}`, type: 'button', textContent: title });
   button.disabled = reason !== null;
   button.setAttribute('aria-describedby', `about-${name}`);
-  button.addEventListener('click', () => void run(name));
+  button.addEventListener('click', () => void alone(() => run(name)));
   return make(
     'li',
     { className: 'scenario', id: name },
@@ -26,17 +28,18 @@ function card(name, { title, about, why }, reason) {
       button,
       make('p', { id: `about-${name}`, className: 'quiet', textContent: reason ?? about }),
     ),
-    make('div', { className: 'lanes' }, ...SIDES.map((side) => lane(name, side))),
-    make('p', { className: 'quiet why', textContent: why }),
+    make('div', { className: 'lanes' }, lane(name, SIDES[0], left), lane(name, SIDES[1], right)),
+    make('p', { id: `why-${name}`, className: 'quiet', textContent: why, hidden: true }),
     make('p', { id: `note-${name}`, className: 'note problem', role: 'status' }),
   );
 }
 
-function lane(name, side) {
+function lane(name, side, code) {
   return make(
     'div',
     { className: 'lane', id: `${name}-${side}` },
     make('p', { className: 'side', textContent: side }),
+    make('pre', {}, make('code', { textContent: code.join('\n') })),
     make('p', { className: 'finding', role: 'status' }),
     make(
       'details',
@@ -47,10 +50,17 @@ function lane(name, side) {
   );
 }
 
-async function run(name) {
+/** Does the work unless other work is going on. */
+async function alone(work) {
   if (isRunning) return;
   setRunning(true);
+  await work();
+  setRunning(false);
+}
+
+async function run(name) {
   $(`note-${name}`).textContent = '';
+  verdicts.delete(name);
   for (const side of SIDES) show(name, side, {});
   try {
     let answer = await request('POST', `/comparison/${name}`);
@@ -64,7 +74,16 @@ async function run(name) {
     $(`note-${name}`).textContent = error.message;
     for (const side of SIDES) show(name, side, undefined);
   }
-  setRunning(false);
+}
+
+/** From the top to the bottom: between two that kill an instance, there is time for it to start again. */
+async function runAll() {
+  for (const name of Object.keys(SCENARIOS)) if (!$(`run-${name}`).disabled) await run(name);
+}
+
+function showScore() {
+  const right = (side) => [...verdicts.values()].filter((each) => each[side] === 'good').length;
+  $('score').textContent = `Right: ${SIDES.map((side) => `${side} ${right(side)} of ${verdicts.size}`).join(', ')}`;
 }
 
 /** The instance that would have answered may be the one that is killed: it answers with an error, or never. */
@@ -76,11 +95,16 @@ function look(answer) {
 function setRunning(value) {
   isRunning = value;
   // Not `disabled`, which would take the focus away.
-  for (const button of $('scenarios').querySelectorAll('button')) button.setAttribute('aria-disabled', value);
+  for (const button of $('compare').querySelectorAll('button')) button.setAttribute('aria-disabled', value);
 }
 
 function showBoth(name, answer) {
   for (const side of SIDES) show(name, side, answer[side]);
+  if (SIDES.some((side) => !answer[side].finding)) return;
+  verdicts.set(name, Object.fromEntries(SIDES.map((side) => [side, answer[side].finding.verdict])));
+  // Not before: it tells how it ends.
+  $(`why-${name}`).hidden = false;
+  showScore();
 }
 
 /** A result without a finding is awaited; without a result, nothing was measured. */
@@ -102,3 +126,5 @@ function line({ method, path, status, took }) {
 
 const reasons = await request('GET', '/comparison');
 for (const [name, texts] of Object.entries(SCENARIOS)) $('scenarios').append(card(name, texts, reasons[name]));
+$('run-all').disabled = Object.values(reasons).every((reason) => reason !== null);
+$('run-all').addEventListener('click', () => void alone(runAll));

@@ -202,4 +202,25 @@ describe('the split screen of the demo, in Chromium', () => {
     },
     SLOWLY.timeout,
   );
+
+  it('has counted how often each side was right', async () => {
+    expect(await page.locator('#score').innerText()).toBe('Right: express-session 0 of 8, nest-session 8 of 8');
+  });
+
+  it(
+    'runs all from the top, and explains each after it was run',
+    async () => {
+      // Killed by the button before.
+      await eventually(async () => expect(await start.processes()).toHaveLength(processes), WITHIN_A_MINUTE);
+      await start.instances(2);
+      await page.reload();
+      await page.getByRole('button', { name: 'Run all' }).click();
+      const explained = page.locator('[id^=why-]:visible');
+      expect(await explained.count()).toBe(0);
+      await page.locator('#why-redirect').waitFor({ timeout: 60_000 });
+      expect(await explained.evaluateAll((all) => all.map(({ id }) => id))).toEqual(['why-two-tabs', 'why-redirect']);
+      expect(await page.locator('#score').innerText()).toBe('Right: express-session 0 of 2, nest-session 2 of 2');
+    },
+    SLOWLY.timeout,
+  );
 });

@@ -1,9 +1,14 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { HttpAgent } from '@nest-session/testing';
 import type { SessionView } from '../src/shop/session.controller.js';
 import { DemoApplication } from './support/demo.application.js';
 
 LeakGuard.install();
+
+const SOURCES = fileURLToPath(new URL('../src/', import.meta.url));
 
 describe('the comparison of the demo', () => {
   let demo: DemoApplication;
@@ -31,6 +36,27 @@ describe('the comparison of the demo', () => {
     });
     const refused = await agent.post('/comparison/two-tabs');
     expect([refused.status, refused.json()]).toMatchObject([409, { message: reason }]);
+  });
+
+  it('shows code that the shops have', async () => {
+    const { SCENARIOS } = (await import(String(new URL('../public/scenarios.js', import.meta.url)))) as {
+      SCENARIOS: Record<string, Record<'left' | 'right', string[]>>;
+    };
+    const files = await readdir(SOURCES, { recursive: true });
+    const sources = await Promise.all(
+      files
+        .filter((name) => name.endsWith('.ts'))
+        .map(async (name) => [name, await readFile(join(SOURCES, name), 'utf8')]),
+    );
+    const textOf = (isLeft: boolean) =>
+      sources.flatMap(([name, text]) => (name!.includes('express-session') === isLeft ? [text!] : [])).join('\n');
+    for (const [name, { left, right }] of Object.entries(SCENARIOS)) {
+      for (const line of left)
+        expect({ name, text: textOf(true) }).toMatchObject({ text: expect.stringContaining(line.trim()) });
+      for (const line of right)
+        expect({ name, text: textOf(false) }).toMatchObject({ text: expect.stringContaining(line.trim()) });
+    }
+    expect(Object.keys(SCENARIOS)).toEqual(Object.keys((await agent.get('/comparison')).json<object>()));
   });
 
   it('knows no other scenario, and no other comparison', async () => {

@@ -14,7 +14,7 @@ import { Authenticated, Session, Sessions, SkipCsrf } from '@nest-session/core';
 import { SameOriginGuard } from '../http/same-origin.guard.js';
 import { ShortTextPipe } from '../short-text.pipe.js';
 import { askForPrice } from './price.js';
-import { type AccountView, accountOf } from './side.js';
+import { ACCOUNT, type AccountView, ROBBED } from './side.js';
 
 /** The right side of the comparison: a shop with nest-session. The left side has the same routes. */
 @SkipCsrf()
@@ -41,8 +41,15 @@ export class NestSessionSide {
 
   @Post('login')
   @Redirect('/compared/account', 303)
-  login(@Session() session: Session, @Query('robbed', new ParseBoolPipe({ optional: true })) isRobbed?: boolean): void {
-    session.signIn(accountOf(isRobbed));
+  login(@Session() session: Session): void {
+    session.signIn(ACCOUNT);
+  }
+
+  /** Signs in whose cookie is stolen then. */
+  @Post('robbed')
+  @HttpCode(204)
+  signInRobbed(@Session() session: Session): void {
+    session.signIn(ROBBED);
   }
 
   @Post('logout')

@@ -4,9 +4,6 @@ export const ACCOUNT = 'carol';
 /** Whose cookie is stolen on both sides. */
 export const ROBBED = 'dora';
 
-/** Who signs in at `POST /compared/login`, by the parameter `robbed`. */
-export const accountOf = (isRobbed = false): string => (isRobbed ? ROBBED : ACCOUNT);
-
 /** The path of the WebSockets of both sides. */
 export const SOCKET = '/compared/socket';
 

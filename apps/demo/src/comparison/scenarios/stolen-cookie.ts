@@ -56,8 +56,8 @@ async function stillSignedIn(known: Promise<Owner> | undefined): Promise<Owner |
 
 async function signIn(origin: string): Promise<Owner> {
   const browser = new HttpAgent(origin, { bindsSessions: true });
-  await browser.post('/compared/login?robbed=true');
-  // As browsers follow a redirect. By that, the side knows that the browser has learned that it is bound.
+  await browser.post('/compared/robbed');
+  // By that, the side knows that the browser has learned that it is bound.
   await nameFor(browser);
   return { browser, since: Date.now() };
 }

@@ -16,7 +16,7 @@ import type { Request } from 'express';
 import { SameOriginGuard } from '../../http/same-origin.guard.js';
 import { ShortTextPipe } from '../../short-text.pipe.js';
 import { askForPrice } from '../price.js';
-import { type AccountView, accountOf } from '../side.js';
+import { ACCOUNT, type AccountView, ROBBED } from '../side.js';
 import { called } from './called.js';
 import type { StoredSession } from './stored-session.js';
 
@@ -44,8 +44,15 @@ export class ExpressSessionSide {
   /** As many applications have it: without `session.save()` before the redirect. */
   @Post('login')
   @Redirect('/compared/account', 303)
-  login(@Req() { session }: Request, @Query('robbed', new ParseBoolPipe({ optional: true })) isRobbed?: boolean): void {
-    session.name = accountOf(isRobbed);
+  login(@Req() { session }: Request): void {
+    session.name = ACCOUNT;
+  }
+
+  /** Signs in whose cookie is stolen then. */
+  @Post('robbed')
+  @HttpCode(204)
+  signInRobbed(@Req() { session }: Request): void {
+    session.name = ROBBED;
   }
 
   @Post('logout')
