@@ -156,7 +156,9 @@ it('a handler that fails or hangs does not change the answer', async () => {
   const token = await provider.logoutToken({ sub: 'ann' });
   expect((await app.logOut(token)).json()).toEqual({ ended: 1 });
   expect(await nameOf(agent)).toBeNull();
-  await eventually(() => expect(app.log.lines.join('\n')).toContain('Handlers.fail failed to handle a provider event'));
+  await eventually(() =>
+    expect(app.log.lines.join('\n')).toContain('Handlers.fail failed to handle a security or provider event'),
+  );
   expect(app.nest.get(Handlers).called.toSorted()).toEqual(['fail', 'hang']);
   release();
 });

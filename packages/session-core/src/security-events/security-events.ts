@@ -30,9 +30,9 @@ import { holderOf } from './network-of.js';
  * - `'provider-logout'`: an identity provider has ended sessions, by @nest-session/provider-logout. `by` is the
  *   provider, `action` what it has told (`back-channel`, or the name of an event), `sessions` how many have ended;
  * - `'refused-provider-token'`: somebody sent a logout or an event that is refused. `by` is the provider that it names,
- *   if it is a configured one, and `reason` says why: `malformed`, `unknown-issuer`, `audience`, `signature`,
- *   `unknown-key`, `encrypted`, `expired`, `claims`, `confused` (a token for something else), `mixed` (a `sid` of
- *   another user), `not-accepted` or `authorization`;
+ *   if it is a configured one, and `reason` says why: `malformed`, `too-large`, `foreign-type`, `unknown-issuer`,
+ *   `not-accepted`, `authorization`, `audience`, `signature`, `unknown-key`, `encrypted`, `expired`, `claims`,
+ *   `confused` (a token for something else) or `mixed` (a `sid` of another user);
  * - `'admin-action'`: somebody ended, replayed, discarded, removed or cancelled something with `@nest-session/admin`.
  *   `action` says what, `by` who, and `sessionId`, `principalName` or `target` to what.
  */
