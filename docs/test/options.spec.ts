@@ -10,6 +10,7 @@ import { BullMqSessionTimer } from '@nest-session/timers/bullmq';
 import { RedisDeadlineModule, type RedisDeadlineOptionsFactory } from '@nest-session/deadlines/redis';
 import { RedisEventsModule, type RedisEventsOptionsFactory } from '@nest-session/redis-events';
 import { SpringSessionModule, type SpringSessionOptionsFactory } from '@nest-session/spring';
+import { ProviderLogoutModule, type ProviderLogoutOptionsFactory } from '@nest-session/provider-logout';
 import { SessionWebSocketModule, type SessionWebSocketOptionsFactory } from '@nest-session/websockets';
 import { resolveAdminOptions } from '../../packages/session-admin/src/configuration/session-admin.options.js';
 import {
@@ -17,6 +18,10 @@ import {
   resolveMapDeadlineOptions,
 } from '../../packages/deadlines/src/deadlines/deadline.options.js';
 import { resolveSessionOptions } from '../../packages/session-core/src/configuration/session.options.js';
+import {
+  resolveFoundIssuer,
+  resolveProviderLogoutOptions,
+} from '../../packages/session-provider-logout/src/configuration/provider-logout.options.js';
 import { resolveMapSessionOptions } from '../../packages/session-core/src/memory/map-session.options.js';
 import { resolveExpressSessionOptions } from '../../packages/session-express/src/express-session.options.js';
 import { resolveSessionTelemetryOptions } from '../../packages/session-opentelemetry/src/configuration/session-telemetry.options.js';
@@ -59,7 +64,8 @@ class Settings
     DeadlineOptionsFactory,
     RedisDeadlineOptionsFactory,
     RedisEventsOptionsFactory,
-    SpringSessionOptionsFactory
+    SpringSessionOptionsFactory,
+    ProviderLogoutOptionsFactory
 {
   createSessionOptions() {
     return {};
@@ -87,6 +93,9 @@ class Settings
   }
   createSpringSessionOptions() {
     return { mode: 'read' as const };
+  }
+  createProviderLogoutOptions() {
+    return { issuers: [] };
   }
 }
 
@@ -159,6 +168,21 @@ describe('the options', () => {
     expect(optionTable(ofAdmin).get('access')).toBe("`'all'`");
   });
 
+  it('of ProviderLogoutModule are those of the table, with their defaults', () => {
+    const table = optionTable('ProviderLogoutModule');
+    const good = { issuer: 'https://login.example.com', audience: 'shop' };
+    const ofIssuers = knownOptions((options) => resolveFoundIssuer({ ...good, ...options }), []);
+    const known = [
+      ...knownOptions((options) => resolveProviderLogoutOptions({ issuers: [], ...options }), []),
+      ...ofIssuers.map((name) => `issuers.${name}`),
+    ];
+    expect([...table.keys()].toSorted()).toEqual(known.toSorted());
+    const { path } = resolveProviderLogoutOptions({ issuers: [] });
+    const { accepts, algorithms, expiry } = resolveFoundIssuer(good);
+    for (const [name, value] of Object.entries({ path, accepts, algorithms, expiry }))
+      expect(literal(table.get(name) ?? table.get(`issuers.${name}`)!)).toEqual(value);
+  });
+
   it('of ExpressSessionModule and of timers are those of the tables, beside those of express-session', () => {
     const cookie = resolveSessionOptions().cookie;
     const old = knownOptions((options) => resolveExpressSessionOptions(options, cookie), []);
@@ -226,7 +250,9 @@ describe('the options', () => {
   it('of a class for useClass come from methods that have the names of the modules', () => {
     const modules = [SessionModule, RedisSessionModule, SessionWebSocketModule, SessionTelemetryModule];
     const others = [ExpressSessionModule, DeadlineModule, RedisDeadlineModule, RedisEventsModule, SpringSessionModule];
-    const all = [...modules, ...others].map(({ name }) => `create${name.replace(/Module$/, '')}Options`);
+    const all = [...modules, ...others, ProviderLogoutModule].map(
+      ({ name }) => `create${name.replace(/Module$/, '')}Options`,
+    );
     // The compiler checks that these are the methods that the modules call.
     expect(Object.getOwnPropertyNames(Settings.prototype)).toEqual(['constructor', ...all]);
     const named = [...optionsDoc.matchAll(/`(create\w+)\(\)` for\s+`(\w+)`/g)];

@@ -24,8 +24,8 @@ import { KnownIssuers } from './tokens/known-issuers.js';
 import { TokenVerifier } from './tokens/token-verifier.js';
 
 /**
- * Ends sessions when an identity provider says so: by OpenID back-channel logout, and by security events that it pushes.
- * Import it once, in the root module, together with `SessionModule`, and pass the claims of the ID token to
+ * Ends sessions when an identity provider says so: by OpenID back-channel logout, and by security events that it
+ * pushes. Import it once, in the root module, together with `SessionModule`, and pass the claims of the ID token to
  * `session.signIn(name, { provider: claims })`.
  */
 @Module({ imports: [DiscoveryModule], providers: [MetadataScanner, ProviderEventDispatcher] })

@@ -14,20 +14,16 @@ export class HandlerQueue<Event> {
   readonly #logged = new Set<string>();
   readonly #running = new Set<Promise<void>>();
 
-  /**
-   * @param what an event of the kind, for the log
-   * @param patience after so many milliseconds, a call that has not finished is logged
-   */
+  /** @param patience after so many milliseconds, a call that has not finished is logged */
   constructor(
     private readonly method: Pick<BoundMethod, 'name' | 'call'>,
-    private readonly what: string,
     private readonly patience = PATIENCE,
   ) {}
 
   hear(event: Event): void {
     if (this.#running.size < MOST_RUNNING) this.#start(event);
     else if (this.#waiting.length < MOST_WAITING) this.#waiting.push(event);
-    else this.#logOnce(misses(this.what));
+    else this.#logOnce(MISSES);
   }
 
   /** Resolves when no call runs and none waits, or after `patience` milliseconds, which it logs. */
@@ -35,7 +31,7 @@ export class HandlerQueue<Event> {
     if (this.#running.size === 0) return;
     let timer: NodeJS.Timeout | undefined;
     const isOver = new Promise((resolve) => (timer = setTimeout(resolve, patience, LATE)));
-    if ((await Promise.race([this.#allDone(), isOver])) === LATE) this.#logOnce(late(this.what));
+    if ((await Promise.race([this.#allDone(), isOver])) === LATE) this.#logOnce(LATE);
     clearTimeout(timer);
   }
 
@@ -54,13 +50,13 @@ export class HandlerQueue<Event> {
   }
 
   async #call(event: Event): Promise<void> {
-    const timer = setTimeout(() => this.#logOnce(hangs(this.what)), this.patience).unref();
+    const timer = setTimeout(() => this.#logOnce(HANGS), this.patience).unref();
     try {
       // Let the request go on first.
       await Promise.resolve();
       await this.method.call(event);
     } catch (error) {
-      this.#logOnce(fails(this.what), shownStack(error));
+      this.#logOnce(FAILS, shownStack(error));
     } finally {
       clearTimeout(timer);
     }
@@ -73,15 +69,12 @@ export class HandlerQueue<Event> {
   }
 }
 
-const LATE = Symbol('late');
+const FAILS = 'failed to handle a security or provider event. Its later failures are not logged';
 
-const fails = (what: string) => `failed to handle a ${what}. Its later failures are not logged`;
+const HANGS =
+  `takes too long to handle a security or provider event. At most ${MOST_RUNNING} of its calls run at a time, and later ` +
+  'events wait. This is logged once';
 
-const hangs = (what: string) =>
-  `takes too long to handle a ${what}. At most ${MOST_RUNNING} of its calls run at a time, and later events wait. This ` +
-  'is logged once';
+const MISSES = `misses security or provider events, because ${MOST_WAITING} of them already wait for it. This is logged once`;
 
-const misses = (what: string) =>
-  `misses ${what}s, because ${MOST_WAITING} of them already wait for it. This is logged once`;
-
-const late = (what: string) => `has not finished with all ${what}s at the shutdown, which no longer waits for it`;
+const LATE = 'has not finished with all security or provider events at the shutdown, which no longer waits for it';

@@ -63,7 +63,7 @@ export class SecurityEventHandler extends HandlerQueue<SecurityEvent> {
     private readonly kinds: ReadonlySet<SecurityEventKind>,
     patience?: number,
   ) {
-    super(method, 'security event', patience);
+    super(method, patience);
   }
 
   wants(kind: SecurityEventKind): boolean {

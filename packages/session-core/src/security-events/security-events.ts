@@ -26,12 +26,12 @@ import { holderOf } from './network-of.js';
  *   `unknown-handle`, `second-key`, `malformed`, `foreign-challenge` or `wrong-key`;
  * - `'reused-token'`: a token came although its successor is in use for a minute or longer: two clients have it, or a
  *   browser was restored with old cookies. See the option `rotateEvery`. Nothing says which of them is the user;
- * - `'provider-logout'`: an identity provider has ended sessions, by @nest-session/provider-logout. `by` is the provider,
- *   `action` what it has told (`back-channel`, or the name of an event), `sessions` how many have ended;
+ * - `'provider-logout'`: an identity provider has ended sessions, by @nest-session/provider-logout. `by` is the
+ *   provider, `action` what it has told (`back-channel`, or the name of an event), `sessions` how many have ended;
  * - `'refused-provider-token'`: somebody sent a logout or an event that is refused. `by` is the provider that it names,
- *   if it is a configured one, and `reason` says why: `malformed`, `unknown-issuer`, `audience`, `signature`,
- *   `unknown-key`, `encrypted`, `expired`, `claims`, `confused` (a token for something else), `mixed` (a `sid` of
- *   another user), `not-accepted` or `authorization`;
+ *   if it is a configured one, and `reason` says why: `malformed`, `too-large`, `foreign-type`, `unknown-issuer`,
+ *   `not-accepted`, `authorization`, `audience`, `signature`, `unknown-key`, `encrypted`, `expired`, `claims`,
+ *   `confused` (a token for something else) or `mixed` (a `sid` of another user);
  * - `'admin-action'`: somebody ended, replayed, discarded, removed or cancelled something with `@nest-session/admin`.
  *   `action` says what, `by` who, and `sessionId`, `principalName` or `target` to what.
  */

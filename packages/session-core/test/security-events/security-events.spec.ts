@@ -376,8 +376,8 @@ describe('@OnSecurityEvent', () => {
     await eventually(() => expect(eventsOf(app).at(-1)).toMatchObject({ suppressed: 1 }));
     expect(eventsOf(app)).toHaveLength(2);
     expect(log.lines).toHaveLength(2);
-    expect(log.matching(/Failing\.throws failed to handle a security event.*it throws/)).toHaveLength(1);
-    expect(log.matching(/Failing\.rejects failed to handle a security event.*it rejects/)).toHaveLength(1);
+    expect(log.matching(/Failing\.throws failed to handle a security or provider event.*it throws/)).toHaveLength(1);
+    expect(log.matching(/Failing\.rejects failed to handle a security or provider event.*it rejects/)).toHaveLength(1);
   });
 
   it('that throws something without a text is logged as well, and does not end the process', async () => {
@@ -397,7 +397,9 @@ describe('@OnSecurityEvent', () => {
       // More than run at a time.
       for (let i = 0; i < 40; i++) handler.hear(new SecurityEvent('limit-reached'));
       await eventually(() => expect(called).toBe(40), { interval: 1 });
-      expect(log.matching(/Fails\.always failed to handle a security event.*a value without a text/)).toHaveLength(1);
+      expect(
+        log.matching(/Fails\.always failed to handle a security or provider event.*a value without a text/),
+      ).toHaveLength(1);
       expect(rejections).toEqual([]);
     } finally {
       process.off('unhandledRejection', note);
@@ -447,9 +449,9 @@ describe('@OnSecurityEvent', () => {
     const handler = new SecurityEventHandler({ name: 'Locks.hang', call }, new Set(), 1);
     for (let i = 0; i < 16 + 1000; i++) handler.hear(new SecurityEvent('limit-reached'));
     await eventually(() => expect(log.lines).not.toEqual([]));
-    expect(log.matching(/Locks\.hang takes too long to handle a security event/)).toHaveLength(1);
+    expect(log.matching(/Locks\.hang takes too long to handle a security or provider event/)).toHaveLength(1);
     for (let i = 0; i < 2; i++) handler.hear(new SecurityEvent('limit-reached'));
-    expect(log.matching(/Locks\.hang misses security events/)).toHaveLength(1);
+    expect(log.matching(/Locks\.hang misses security or provider events/)).toHaveLength(1);
     gate.open();
     await eventually(() => expect(called).toBe(1016));
     expect(log.lines).toHaveLength(2);
@@ -493,7 +495,9 @@ describe('@OnSecurityEvent', () => {
     const handler = new SecurityEventHandler({ name: 'Locks.hang', call: () => gate.pass() }, new Set());
     handler.hear(new SecurityEvent('limit-reached'));
     await handler.idle(10);
-    expect(log.lines).toEqual([expect.stringContaining('Locks.hang has not finished with all security events')]);
+    expect(log.lines).toEqual([
+      expect.stringContaining('Locks.hang has not finished with all security or provider events'),
+    ]);
     gate.open();
     await handler.idle();
     expect(log.lines).toHaveLength(1);

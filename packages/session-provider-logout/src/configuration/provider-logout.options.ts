@@ -58,16 +58,16 @@ export interface ProviderIssuer {
 }
 
 /**
- * Finds the provider of a tenant. Its argument comes from a token that nobody has verified: look it up in your own data,
- * and never request anything from it. What it finds counts for ten minutes, for the last 1,000 providers.
+ * Finds the provider of a tenant. Its argument comes from a token that nobody has verified: look it up in your own
+ * data, and never request anything from it. What it finds counts for ten minutes, for the last 1,000 providers.
  */
 export type ProviderIssuerFinder = (issuer: string) => ProviderIssuer | undefined | Promise<ProviderIssuer | undefined>;
 
 /** Options of `ProviderLogoutModule.forRoot()`. */
 export interface ProviderLogoutModuleOptions {
   /**
-   * Where providers send: `POST <path>/logout` and `POST <path>/events`. Nothing of the application runs before, neither
-   * guards nor a global prefix. @default '/session/provider'
+   * Where providers send: `POST <path>/logout` and `POST <path>/events`. Nothing of the application runs before,
+   * neither guards nor a global prefix. @default '/session/provider'
    */
   readonly path?: string | undefined;
   /** The identity providers, or a function that finds one by its issuer. */

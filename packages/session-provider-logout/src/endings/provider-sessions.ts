@@ -65,8 +65,8 @@ export class ProviderSessions {
   }
 
   /**
-   * Ends what a target means, or lets it sign in again, and refuses sign-ins under way that it means. When it fails, some
-   * may have ended: the same call does the rest.
+   * Ends what a target means, or lets it sign in again, and refuses sign-ins under way that it means. When it fails,
+   * some may have ended: the same call does the rest.
    * @throws RefusedTokenError before anything ends, for a `sid` of another `sub`; SessionStoreError
    */
   async apply(target: ProviderTarget, action: SessionAction): Promise<ProviderEventSession[]> {

@@ -5,7 +5,7 @@ import type { ProviderMessage, ResolvedProviderLogoutOptions } from '../configur
 import { RefusedTokenError, REFUSALS, type Refusal, UnavailableError } from '../tokens/refused-token.error.js';
 import type { TokenVerifier } from '../tokens/token-verifier.js';
 import type { MessageHandler } from './message-handler.js';
-import { bodyOf, contentTypeOf, eventTokenIn, LeftClientError, logoutTokenIn } from './request-body.js';
+import { bodyOf, contentTypeOf, eventTokenIn, logoutTokenIn } from './request-body.js';
 
 interface Answer {
   readonly status: number;
@@ -67,17 +67,18 @@ export class ProviderEndpoints {
 
   async #serve(request: IncomingMessage, response: ServerResponse, kind: ProviderMessage): Promise<void> {
     try {
-      send(response, await this.#answer(request, kind));
+      const answer = await this.#answer(request, kind);
+      if (answer) send(response, answer);
     } catch (error) {
-      if (error instanceof LeftClientError) return;
       send(response, this.#failure(request, kind, error));
     }
   }
 
-  async #answer(request: IncomingMessage, kind: ProviderMessage): Promise<Answer> {
+  async #answer(request: IncomingMessage, kind: ProviderMessage): Promise<Answer | undefined> {
     if (request.method !== 'POST') return { status: 405, headers: { Allow: 'POST' } };
     if (this.#isClosing) throw new UnavailableError('The application is closing');
     const body = await bodyOf(request);
+    if (body === undefined) return undefined;
     if (contentTypeOf(request) !== CONTENT_TYPES[kind]) throw new RefusedTokenError('foreign-type');
     const text = kind === 'events' ? eventTokenIn(body) : logoutTokenIn(body);
     const token = await this.verifier.verify(text, kind, request.headers.authorization);

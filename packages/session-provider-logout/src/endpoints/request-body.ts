@@ -6,15 +6,11 @@ const LARGEST = 64 * 1024;
 // Milliseconds.
 const PATIENCE = 5000;
 
-/** The client has left, or sends too slowly: there is nobody to answer. */
-export class LeftClientError extends Error {
-  override readonly name = 'LeftClientError';
-}
-
 /**
- * The body of a request, read before any parser of the application; or what an earlier one has made of it. A body that is
- * too large is read to its end, so that the connection can be used again.
- * @throws RefusedTokenError for one that is too large or encoded; LeftClientError
+ * The body of a request, read before any parser of the application; or what an earlier one has made of it. A body that
+ * is too large is read to its end, so that the connection can be used again. Resolves to undefined when the client has
+ * left, or sends too slowly: there is nobody to answer.
+ * @throws RefusedTokenError for a body that is too large or encoded
  */
 export async function bodyOf(request: IncomingMessage): Promise<unknown> {
   const { body: parsed } = request as { readonly body?: unknown };
@@ -23,14 +19,14 @@ export async function bodyOf(request: IncomingMessage): Promise<unknown> {
   const chunks: Buffer[] = [];
   let size = 0;
   // Whatever is sent later is not read.
-  const timer = setTimeout(() => request.destroy(new LeftClientError('The body took too long')), PATIENCE);
+  const timer = setTimeout(() => request.destroy(), PATIENCE);
   try {
     for await (const chunk of request as AsyncIterable<Buffer>) {
       size += chunk.length;
       if (size <= LARGEST) chunks.push(chunk);
     }
-  } catch (cause) {
-    throw new LeftClientError('The body did not arrive', { cause });
+  } catch {
+    return undefined;
   } finally {
     clearTimeout(timer);
   }

@@ -23,7 +23,7 @@ export class ProviderEventDispatcher implements OnModuleInit, OnApplicationShutd
     for (const { method, bind } of discoverMethods(this.discovery, this.scanner, 'ProviderLogoutModule')) {
       const names = handledNames(method);
       if (!names) continue;
-      this.#handlers.push({ names, queue: new HandlerQueue(bind('@OnProviderEvent'), 'provider event') });
+      this.#handlers.push({ names, queue: new HandlerQueue(bind('@OnProviderEvent')) });
     }
   }
 

@@ -34,17 +34,18 @@ export class IssuerKeys {
    */
   readonly find = async (header: JWSHeaderParameters, token: FlattenedJWSInput) => {
     if (this.#isFixed) return this.#keys!(header, token);
-    const age = performance.now() - this.#loadedAt;
+    const askedAt = performance.now();
+    const age = askedAt - this.#loadedAt;
     if (age > FRESH) {
       const loading = this.#load();
       if (age > LONGEST_STALE) await loading;
       else await loading.catch(() => undefined);
     }
-    const before = this.#keys!;
     try {
-      return await before(header, token);
+      return await this.#keys!(header, token);
     } catch (error) {
-      if (!(error instanceof errors.JWKSNoMatchingKey)) throw error;
+      const isNew = this.#loadedAt > askedAt;
+      if (isNew || !(error instanceof errors.JWKSNoMatchingKey)) throw error;
       // The issuer may have a new key.
       await this.#load();
       return this.#keys!(header, token);
@@ -73,7 +74,6 @@ export class IssuerKeys {
       const keys = await fetchJson(address);
       this.#keys = createLocalJWKSet(keys as JSONWebKeySet);
       this.#loadedAt = performance.now();
-      if (this.#hasFailed) logger.log(`The keys of the identity provider ${this.#name} could be read again`);
       this.#hasFailed = false;
     } catch (error) {
       if (!this.#hasFailed)

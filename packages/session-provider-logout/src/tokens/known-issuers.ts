@@ -36,7 +36,7 @@ export class KnownIssuers {
     else for (const config of issuers) this.#listed.set(config.issuer, { config, keys: new IssuerKeys(config) });
   }
 
-  /** `name`: of a token that nobody has verified. @throws UnavailableError when the function of the application fails */
+  /** `name`: of a token that nobody has verified. @throws UnavailableError when the application's function fails */
   async find(name: string): Promise<KnownIssuer | undefined> {
     const known = this.#listed.get(name);
     if (known || !this.#finder) return known;

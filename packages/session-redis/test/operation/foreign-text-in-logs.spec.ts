@@ -119,7 +119,7 @@ describe('foreign text in the log', () => {
 
   it('is quoted when it is in the error of a handler of security events', async () => {
     await app.agent().post('/read', { name: 'a' }, { headers: { cookie: `SESSION=${'a'.repeat(43)}` } });
-    await isLogged(/Failing\.security failed to handle a security event.* Error: "evil\\n/);
+    await isLogged(/Failing\.security failed to handle a security or provider event.* Error: "evil\\n/);
   });
 
   it('is quoted when it is the name of an attribute that cannot be decoded, and logged once for each name', async () => {
