@@ -15,6 +15,8 @@ const VERSION = '26.7.3';
 const LEAST_MEMORY = 1.5e9;
 const LONGEST_START = 600_000;
 const UNFETCHED = /Could not (?:find|resolve|transfer)|could not be resolved|UnknownHostException/;
+/** It pushes security events, and to addresses with http as well. */
+const EVENTS = ['--features=ssf', '--spi-ssf-transmitter--default--allow-insecure-push-targets=true'];
 const ADMINISTRATOR = { KC_BOOTSTRAP_ADMIN_USERNAME: 'admin', KC_BOOTSTRAP_ADMIN_PASSWORD: 'admin' };
 
 const args = process.argv.slice(2);
@@ -38,7 +40,8 @@ class Keycloak {
 
   constructor(folder, port) {
     this.origin = `http://127.0.0.1:${port}`;
-    const options = ['start-dev', '--import-realm', `--http-port=${port}`, '--http-host=127.0.0.1'];
+    const http = [`--http-port=${port}`, '--http-host=127.0.0.1'];
+    const options = ['start-dev', '--import-realm', ...http, ...EVENTS];
     const env = { ...process.env, ...ADMINISTRATOR, JAVA_OPTS_KC_HEAP: '-Xms128m -Xmx512m' };
     // Its script starts Java beside itself: both are in a group of their own, which ends as one.
     this.child = spawn('sh', ['bin/kc.sh', ...options], { cwd: folder, detached: true, env, stdio: 'pipe' });

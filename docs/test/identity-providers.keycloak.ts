@@ -3,7 +3,7 @@ import { launchChromium, textAt } from '@nest-session/test-infrastructure/browse
 import { eventually, RedisServer } from '@nest-session/testing';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { Keycloak, type KeycloakUser } from './keycloak/keycloak.js';
-import { LOGOUT_PATH } from './support/logout.proxy.js';
+import { EVENTS_PATH, LOGOUT_PATH } from './support/logout.proxy.js';
 import { ProviderPage, Shop } from './support/shop-at-provider.js';
 
 LeakGuard.install();
@@ -187,5 +187,47 @@ describe('Keycloak sends no token, and sessions go on, when', () => {
     await keycloak.serve(shop.origin, LOGOUT_PATH, { frontchannelLogout: true });
     await keycloak.request('POST', `/users/${user.id}/logout`);
     await expectNoToken();
+  });
+});
+
+describe('Keycloak with its feature ssf pushes events', () => {
+  /** Waits for an event of a name, which the shop has accepted. Keycloak sends from a queue. */
+  async function expectEvent(name: string, claims: object): Promise<void> {
+    await eventually(() => {
+      const told = shop.events.find(({ claims: { events } }) => Object.keys(events)[0]!.endsWith(`/${name}`));
+      expect(told).toMatchObject({
+        status: 202,
+        header: { alg: 'RS256', typ: 'secevent+jwt' },
+        claims: { iss: keycloak.issuer, aud: 'shop', ...claims },
+      });
+    }, PATIENTLY);
+  }
+
+  beforeAll(() => keycloak.pushEvents(`${shop.origin}${EVENTS_PATH}`, 'a state'), SLOWLY);
+  beforeEach(async () => {
+    await keycloak.serve(shop.origin, LOGOUT_PATH, { attributes: { 'backchannel.logout.url': '' } });
+  });
+
+  it('of verification', async () => {
+    await expectEvent('verification', { sub_id: { format: 'opaque', id: expect.any(String) } });
+    expect(shop.output).toContain('The provider told verification: 0 sessions');
+  });
+
+  it('when an administrator signs the user out: all sessions end', async () => {
+    await keycloak.request('POST', `/users/${user.id}/logout`);
+    const subject = { format: 'iss_sub', iss: keycloak.issuer, sub: user.id };
+    await expectEvent('session-revoked', {
+      sub_id: { format: 'complex', user: subject, session: { format: 'opaque', id: 'ALL' } },
+    });
+    expect([await isSignedIn(laptop), await isSignedIn(phone)]).toEqual([false, false]);
+    expect(shop.logouts).toEqual([]);
+  });
+
+  it('when an administrator sets another password: the user has to log in again for what asks for that', async () => {
+    const password = { type: 'password', value: 'another', temporary: false };
+    await keycloak.request('PUT', `/users/${user.id}/reset-password`, password);
+    await expectEvent('credential-change', { sub_id: { format: 'iss_sub', iss: keycloak.issuer, sub: user.id } });
+    await eventually(() => expect(shop.output).toContain('The provider told credential-change: 2 sessions'));
+    expect([await isSignedIn(laptop), await isSignedIn(phone)]).toEqual([true, true]);
   });
 });

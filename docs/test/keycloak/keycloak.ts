@@ -4,6 +4,9 @@ export interface KeycloakUser {
   readonly username: string;
 }
 
+const STREAMS = '/realms/shop/ssf/transmitter';
+const CAEP = 'https://schemas.openid.net/secevent/caep/event-type/';
+
 type Representation = Record<string, unknown>;
 
 /** The realm `shop` of the Keycloak that `npm run test:keycloak` has started, as its administrator sees it. */
@@ -24,6 +27,36 @@ export class Keycloak {
     await this.request('PUT', `/clients/${String(client!['id'])}`, { ...changed, attributes: all });
   }
 
+  /** Lets the realm push its events about all users to this address, and asks it to verify that it can. */
+  async pushEvents(endpoint: string, state: string): Promise<void> {
+    const scopes = ['ssf.manage', 'ssf.read'];
+    const [client] = await this.request<Representation[]>('GET', '/clients?clientId=shop');
+    const path = `/clients/${String(client!['id'])}`;
+    const settings = {
+      'ssf.enabled': 'true',
+      'ssf.defaultSubjects': 'ALL',
+      'ssf.streamAudience': 'shop',
+      'ssf.validPushUrls': endpoint,
+    };
+    await this.request('PUT', path, { ...client, attributes: { ...(client!['attributes'] as object), ...settings } });
+    const attributes = { 'include.in.token.scope': 'true' };
+    for (const name of scopes) {
+      // A realm that was imported has none of them.
+      await this.request('POST', '/client-scopes', { name, protocol: 'openid-connect', attributes });
+      const all = await this.request<{ id: string; name: string }[]>('GET', '/client-scopes');
+      const { id } = all.find((scope) => scope.name === name)!;
+      await this.request('PUT', `${path}/optional-client-scopes/${id}`);
+    }
+    const credentials = { client_id: 'shop', client_secret: String(client!['secret']) };
+    const grant = { grant_type: 'client_credentials', ...credentials, scope: scopes.join(' ') };
+    const token = await this.#token('shop', grant);
+    const { stream_id } = await this.#send<{ stream_id: string }>(token, 'POST', `${STREAMS}/streams`, {
+      delivery: { method: 'urn:ietf:rfc:8935', endpoint_url: endpoint },
+      events_requested: ['session-revoked', 'credential-change'].map((name) => `${CAEP}${name}`),
+    });
+    await this.#send(token, 'POST', `${STREAMS}/verify`, { stream_id, state });
+  }
+
   async newUser(username: string): Promise<KeycloakUser> {
     const profile = { email: `${username}@example.com`, firstName: username, lastName: 'Test' };
     const credentials = [{ type: 'password', value: 'engine' }];
@@ -40,22 +73,25 @@ export class Keycloak {
 
   /** Calls the API for administrators. @throws Error with the status and the text of a failure */
   async request<T = void>(method: string, path: string, body?: unknown): Promise<T> {
-    const token = await this.#token();
-    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json', connection: 'close' };
-    const options = { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) };
-    const response = await fetch(`${this.origin}/admin/realms/shop${path}`, options);
-    const text = await response.text();
-    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
-    return (text === '' ? undefined : JSON.parse(text)) as T;
+    const grant = { grant_type: 'password', client_id: 'admin-cli', username: 'admin', password: 'admin' };
+    return this.#send(await this.#token('master', grant), method, `/admin/realms/shop${path}`, body);
   }
 
-  async #token(): Promise<string> {
-    const grant = { grant_type: 'password', client_id: 'admin-cli', username: 'admin', password: 'admin' };
-    const response = await fetch(`${this.origin}/realms/master/protocol/openid-connect/token`, {
+  async #token(realm: string, grant: Record<string, string>): Promise<string> {
+    const response = await fetch(`${this.origin}/realms/${realm}/protocol/openid-connect/token`, {
       method: 'POST',
       headers: { connection: 'close' },
       body: new URLSearchParams(grant),
     });
     return ((await response.json()) as { access_token: string }).access_token;
+  }
+
+  async #send<T>(token: string, method: string, path: string, body?: unknown): Promise<T> {
+    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json', connection: 'close' };
+    const options = { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) };
+    const response = await fetch(`${this.origin}${path}`, options);
+    const text = await response.text();
+    if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
+    return (text === '' ? undefined : JSON.parse(text)) as T;
   }
 }

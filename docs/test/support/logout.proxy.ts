@@ -3,22 +3,24 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 
-/** Where an identity provider posts its logout tokens. */
+/** Where an identity provider posts its logout tokens, and its events. */
 export const LOGOUT_PATH = '/session/provider/logout';
+export const EVENTS_PATH = '/session/provider/events';
 
-/** A logout token that came by, and the status that the application responded with. */
-export interface Logout {
+/** A logout token, or an event, that came by, and the status that the application responded with. */
+export interface Told {
   readonly header: object;
-  readonly claims: { readonly iat: number };
+  readonly claims: { readonly iat: number; readonly events: object };
   /** The body of the request. */
   readonly body: string;
   readonly status: number;
 }
 
-/** Stands in front of an application as a reverse proxy does, and records the logouts that a provider posts. */
+/** Stands in front of an application as a reverse proxy does, and records what a provider posts. */
 export class LogoutProxy {
   /** In the order of the responses. */
-  readonly logouts: Logout[] = [];
+  readonly logouts: Told[] = [];
+  readonly events: Told[] = [];
 
   private constructor(
     private readonly port: number,
@@ -52,7 +54,11 @@ export class LogoutProxy {
     onward.on('error', () => to.writeHead(502).end());
     onward.on('response', (response) => {
       const status = response.statusCode!;
-      if (url === LOGOUT_PATH) this.logouts.push(readLogout(body.toString(), status));
+      if (url === LOGOUT_PATH) {
+        const token = new URLSearchParams(body.toString()).get('logout_token') ?? '';
+        this.logouts.push(readTold(token, body.toString(), status));
+      }
+      if (url === EVENTS_PATH) this.events.push(readTold(body.toString(), body.toString(), status));
       to.writeHead(status, response.headers);
       response.pipe(to);
     });
@@ -60,11 +66,10 @@ export class LogoutProxy {
   }
 }
 
-function readLogout(body: string, status: number): Logout {
-  const token = new URLSearchParams(body).get('logout_token') ?? '';
+function readTold(token: string, body: string, status: number): Told {
   const [header, claims] = token
     .split('.')
     .slice(0, 2)
     .map((part) => JSON.parse(Buffer.from(part, 'base64url').toString()) as object);
-  return { header: header!, claims: claims as Logout['claims'], body, status };
+  return { header: header!, claims: claims as Told['claims'], body, status };
 }

@@ -62,6 +62,11 @@ export class Shop {
     return this.proxy.logouts;
   }
 
+  /** The security events that the provider has posted. */
+  get events(): LogoutProxy['events'] {
+    return this.proxy.events;
+  }
+
   /** Posts what the provider has posted last, once more. Resolves to the status. */
   async repeat(): Promise<number> {
     const headers = { 'content-type': 'application/x-www-form-urlencoded' };
