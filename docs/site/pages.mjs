@@ -15,7 +15,8 @@ export const base = address ? `/${address.split('/').at(-1)}/` : '/';
 
 /** By their paths in the repository, the paths of the pages in the site. */
 export const pages = {
-  'README.md': 'index.md',
+  'docs/site/home.md': 'index.md',
+  'README.md': 'introduction.md',
   'CHANGELOG.md': 'changelog.md',
   'CONTRIBUTING.md': 'contributing.md',
   'SECURITY.md': 'security-policy.md',

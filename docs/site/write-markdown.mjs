@@ -11,10 +11,10 @@ export function writeMarkdown(from, dist) {
   const reference = publicEntryPoints().map(({ name }) => `- [${name}](${referencePage(name)})`);
   const lists = groups.map(({ title, items }) => `## ${title}\n\n${items.map(entry).join('\n')}\n`);
   const { description } = JSON.parse(read('package.json'));
-  const start = '- [nest-session](index.md): What is it, for whom, and how does a first program look?';
+  const start = '- [nest-session](introduction.md): What is it, for whom, and how does a first program look?';
   const text = ['# nest-session\n', `> ${description}\n`, `${start}\n`, ...lists, '## Reference\n', ...reference];
   writeFileSync(join(dist, 'llms.txt'), `${text.join('\n')}\n`);
-  const guides = ['index.md', ...groups.flatMap(({ items }) => items.map(({ page }) => page))];
+  const guides = ['introduction.md', ...groups.flatMap(({ items }) => items.map(({ page }) => page))];
   const texts = guides.map((page) => `<!-- ${page} -->\n\n${readFileSync(join(from, page), 'utf8')}`);
   writeFileSync(join(dist, 'llms-full.txt'), texts.join('\n'));
 }

@@ -14,6 +14,7 @@ export function writePages(target) {
     writeFileSync(join(target, page), withLinks(read(path), path));
   }
   cpSync(join(top, 'docs/pictures'), join(target, 'pictures'), { recursive: true });
+  for (const name of ['icon.svg', 'hero.svg']) cpSync(join(top, 'docs/site', name), join(target, 'public', name));
 }
 
 function withLinks(text, path) {

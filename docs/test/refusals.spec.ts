@@ -53,7 +53,7 @@ function* refusalsIn(path: string, text: string): Generator<Place> {
     if (ts.isVariableDeclaration(node) && node.initializer?.getText().startsWith('refusalBody('))
       bodies.add(node.name.getText());
     const { first, of } = thrown(node, base);
-    if (EXCEPTIONS.includes(of ?? '') && !/^\{ statusCode: 499/.test(first)) {
+    if (EXCEPTIONS.includes(of ?? '') && !first.startsWith('{ statusCode: 499')) {
       note(node, first.startsWith('refusalBody(') || bodies.has(first));
     }
     if (isStatus(node) && !OTHERS.has(path)) note(node, false);
@@ -73,7 +73,9 @@ function thrown(node: ts.Node, base: string | undefined): { of?: string | undefi
 function isStatus(node: ts.Node): boolean {
   if (ts.isNumericLiteral(node)) return [...STATUSES.values()].includes(Number(node.text));
   return (
-    ts.isPropertyAccessExpression(node) && STATUSES.has(node.name.text) && /HttpStatus$/.test(node.expression.getText())
+    ts.isPropertyAccessExpression(node) &&
+    STATUSES.has(node.name.text) &&
+    node.expression.getText().endsWith('HttpStatus')
   );
 }
 

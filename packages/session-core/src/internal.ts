@@ -16,7 +16,7 @@ export {
   type ReplayReply,
   SESSION_EVENT_GROUPS,
 } from './events/event-groups.js';
-export { DeviceNotBoundError } from './device/device-bound.guard.js';
+export { DeviceNotBoundError } from './errors/session.errors.js';
 export { markRefusal, refusalBody } from './errors/refusals.js';
 export { EventHandlingError, SessionEventHandlingError } from './events/event-handling.errors.js';
 export { type HandledKind, type HandledName, NamedEventDispatcher } from './events/named-event.dispatcher.js';

@@ -1,16 +1,9 @@
-import {
-  type CanActivate,
-  type ExecutionContext,
-  ForbiddenException,
-  Inject,
-  Injectable,
-  SetMetadata,
-} from '@nestjs/common';
+import { type CanActivate, type ExecutionContext, Inject, Injectable, SetMetadata } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
 import { SESSION_OPTIONS } from '../configuration/session.module-definition.js';
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
 import { AuthenticationRequiredError } from '../errors/authentication-required.error.js';
-import { markRefusal, refusalBody } from '../errors/refusals.js';
+import { DeviceNotBoundError } from '../errors/session.errors.js';
 import { callOf, sessionOfCall } from '../http/call.js';
 import { GUARDS, OWN_GUARD, putFirstAmong } from '../http/handler-metadata.js';
 import type { RequestSession } from '../http/request-session.js';
@@ -70,10 +63,3 @@ class DeviceBoundGuard implements CanActivate {
 }
 
 const NOT_BOUND = 'device-not-bound';
-
-export class DeviceNotBoundError extends ForbiddenException {
-  constructor() {
-    super(refusalBody(NOT_BOUND));
-    markRefusal(this);
-  }
-}

@@ -34,7 +34,7 @@ const TABLE = {
   'too-many-deadlines': [503, 'A limit of deadlines is reached'],
 } as const satisfies Readonly<Record<string, readonly [RefusalStatus, string]>>;
 
-/** Why a request was refused, for programs: the `reason` in the body of the response. It stays the same over versions. */
+/** Why a request was refused, for programs: the `reason` in the body of the response. Versions do not change it. */
 export type RefusalReason = keyof typeof TABLE;
 
 /** The body of a response with which a package of `@nest-session` refuses a request. */

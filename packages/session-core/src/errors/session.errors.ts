@@ -1,4 +1,4 @@
-import { ConflictException, HttpException, PayloadTooLargeException } from '@nestjs/common';
+import { ConflictException, ForbiddenException, HttpException, PayloadTooLargeException } from '@nestjs/common';
 import { markRefusal, refusalBody } from './refusals.js';
 
 /** Thrown at start-up when options are invalid. The message lists every problem. */
@@ -195,6 +195,14 @@ export class TooManySessionsError extends HttpException {
     this.message =
       `The principal already has ${perPrincipal} sessions or sign-ins under way, as many as the option \`maxSessions\` ` +
       'allows. End one of them, for example with Sessions.end(), and sign in again';
+  }
+}
+
+/** Thrown by the guard of `@DeviceBound()` in a browser that binds no sessions; a 403 response. */
+export class DeviceNotBoundError extends ForbiddenException {
+  constructor() {
+    super(refusalBody('device-not-bound'));
+    markRefusal(this);
   }
 }
 
