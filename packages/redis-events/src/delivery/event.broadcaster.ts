@@ -1,11 +1,12 @@
 import { once } from 'node:events';
 import { Inject, Injectable } from '@nestjs/common';
 import { type PartitionKeys, Partitions } from '../partitions/partitions.js';
-import { InjectConnection } from '../connection/redis-connections.js';
-import type { RedisNodes } from '../connection/redis-nodes.js';
+import { closeConnection } from '../connection/close-connection.js';
+import { PartitionSignals } from '../connection/partition-signals.js';
+import { REDIS_CONNECTIONS, type RedisConnections } from '../connection/redis-connections.js';
 import { EventStreamScripts, type ReadReply, type WishReply } from '../scripts/event-stream.scripts.js';
 import { DELIVERY_PACE, type DeliveryPace } from '../configuration/event-rules.js';
-import { EventArrivals, PartitionReplies } from './partition-turns.js';
+import { eventTurns, type HeardSignals, PartitionReplies, type PartitionTurns } from './partition-turns.js';
 import { EventLoader, EventProducer } from './event-producer.js';
 import {
   byPosition,
@@ -23,6 +24,8 @@ import { FailureLog, logger } from '../logging/failure.log.js';
 const BATCH_SIZE = 100;
 // Milliseconds. The others need not wait for a node that is down.
 const PATIENCE = 1000;
+// With one partition also how late a gap can be reported when no event follows it.
+const LONGEST_WAIT = 1000;
 // For handlers that the application adds while it runs: what they are for may have begun before.
 const HINDSIGHT = 5000;
 // How long the wishes of broadcast handlers outlive their last instance.
@@ -57,7 +60,8 @@ export class EventBroadcaster<Event> implements BackgroundService {
   #due: readonly PartitionKeys[];
   /** False from a wait for events that failed to one that succeeded: meanwhile it may read, and yet not wait. */
   #canWait = true;
-  readonly #reads = new PartitionReplies<[reading: Reading, reply: ReadReply]>(() => this.arrivals.wake());
+  readonly #turns: PartitionTurns;
+  readonly #reads = new PartitionReplies<[reading: Reading, reply: ReadReply]>(() => this.#turns.wake());
   readonly #wishes = new PartitionReplies<[reading: Reading, words: WishReply[]]>();
   #nextRenewal = 0;
   readonly #wishFailures = new FailureLog(
@@ -66,14 +70,15 @@ export class EventBroadcaster<Event> implements BackgroundService {
   );
 
   constructor(
-    @Inject(EventArrivals) private readonly arrivals: EventArrivals,
     @Inject(EventStreamScripts) private readonly scripts: EventStreamScripts,
     @Inject(EventProducer) private readonly producer: Pick<EventProducer<Event>, 'handlers' | 'kind'>,
     @Inject(EventLoader) private readonly loader: EventLoader<Event>,
     @Inject(Partitions) private readonly partitions: Partitions,
     @Inject(DELIVERY_PACE) private readonly pace: DeliveryPace,
-    @InjectConnection('request') private readonly nodes: Pick<RedisNodes, 'onOpen'>,
+    @Inject(REDIS_CONNECTIONS) private readonly connections: Pick<RedisConnections, 'request' | 'broadcast'>,
+    @Inject(PartitionSignals) signals: HeardSignals,
   ) {
+    this.#turns = eventTurns(partitions.all, signals, this.#reads.isFree);
     this.#due = partitions.all;
     const first = { position: undefined, hasRead: false, thinned: NOTHING, gap: undefined };
     this.#readings = new Map(partitions.all.map((partition) => [partition, { ...first, partition }]));
@@ -97,13 +102,14 @@ export class EventBroadcaster<Event> implements BackgroundService {
     const begun = this.#look().catch(() => undefined);
     void begun.then(() => this.#run());
     // Redis may come back without the wish.
-    this.nodes.onOpen((client) => client.on('ready', () => (this.#nextRenewal = 0)));
+    this.connections.request.onOpen((client) => client.on('ready', () => (this.#nextRenewal = 0)));
     await begun;
   }
 
   stop(): void {
     this.#stopping.abort();
-    this.arrivals.close();
+    this.#turns.wake();
+    if (this.connections.broadcast) void closeConnection(this.connections.broadcast);
   }
 
   async #run(): Promise<void> {
@@ -117,7 +123,7 @@ export class EventBroadcaster<Event> implements BackgroundService {
     try {
       if (this.#due.length === 0 && !this.#reads.hasNews) {
         this.#canWait = false;
-        this.#due = await this.arrivals.wait((only) => this.#readings.get(only)!.position!, this.#reads.isFree);
+        this.#due = await this.#arrivals();
         this.#canWait = true;
       }
       return (await this.#look()) && this.#canWait;
@@ -125,6 +131,20 @@ export class EventBroadcaster<Event> implements BackgroundService {
       this.#due = this.partitions.all;
       throw error;
     }
+  }
+
+  /** Waits for a while. Resolves to partitions where there may be events that it has not read. */
+  async #arrivals(): Promise<readonly PartitionKeys[]> {
+    const { broadcast } = this.connections;
+    const [only, another] = this.partitions.all as [PartitionKeys, PartitionKeys?];
+    // Until its last read has had a reply, nobody knows what to wait for.
+    if (broadcast && !another && this.#reads.isFree(only)) {
+      const { position } = this.#readings.get(only)!;
+      await broadcast.xread('COUNT', 1, 'BLOCK', LONGEST_WAIT, 'STREAMS', only.events, position!);
+      return [only];
+    }
+    await this.#turns.wait(LONGEST_WAIT);
+    return this.#turns.take();
   }
 
   /** Whether it has asked, and every partition has replied: one that failed may still be silent. */

@@ -253,54 +253,6 @@ function entriesIn(partition: PartitionKeys, reply: unknown): StreamEntry[] {
   return entries.map((entry) => toStreamEntry(partition, entry));
 }
 
-// Milliseconds. With one partition also how late a gap can be reported when no event follows it.
-const LONGEST_WAIT = 1000;
-
-/** Tells a reader outside of the groups in which partitions there may be events that it has not read. */
-@Injectable()
-export class EventArrivals {
-  readonly #partitions: readonly PartitionKeys[];
-  readonly #waiting: Redis | undefined;
-  readonly #turns: PartitionTurns;
-  #isFree: (partition: PartitionKeys) => boolean = () => true;
-
-  constructor(
-    @Inject(REDIS_CONNECTIONS) { broadcast }: Pick<RedisConnections, 'broadcast'>,
-    @Inject(Partitions) { all }: Pick<Partitions, 'all'>,
-    @Inject(PartitionSignals) signals: HeardSignals,
-  ) {
-    this.#partitions = all;
-    this.#waiting = all.length === 1 ? broadcast : undefined;
-    this.#turns = eventTurns(all, signals, (partition) => this.#isFree(partition));
-  }
-
-  /** Waits for such partitions, for a while; perhaps none has one. `positionOf`: of the last event that was read. */
-  async wait(
-    positionOf: (partition: PartitionKeys) => string,
-    isFree: (partition: PartitionKeys) => boolean,
-  ): Promise<readonly PartitionKeys[]> {
-    this.#isFree = isFree;
-    const [only] = this.#partitions as [PartitionKeys];
-    // Until its last read has had a reply, nobody knows what to wait for.
-    if (this.#waiting && isFree(only)) {
-      await this.#waiting.xread('COUNT', 1, 'BLOCK', LONGEST_WAIT, 'STREAMS', only.events, positionOf(only));
-      return [only];
-    }
-    await this.#turns.wait(LONGEST_WAIT);
-    return this.#turns.take();
-  }
-
-  /** Ends a wait for a signal or a reply. Redis soon ends one for an event. */
-  wake(): void {
-    this.#turns.wake();
-  }
-
-  close(): void {
-    this.wake();
-    if (this.#waiting) void closeConnection(this.#waiting);
-  }
-}
-
 export function eventTurns(
   partitions: readonly PartitionKeys[],
   signals: HeardSignals,

@@ -38,7 +38,7 @@ import { EventBroadcaster } from '../delivery/event.broadcaster.js';
 import { EventConsumer } from '../delivery/event.consumer.js';
 import { EventTrimmer } from '../delivery/event.trimmer.js';
 import { GroupLagReader } from '../delivery/group-states.js';
-import { EventArrivals, UnreadEventReader } from '../delivery/partition-turns.js';
+import { UnreadEventReader } from '../delivery/partition-turns.js';
 import { LivingInstances } from '../namespace/living-instances.js';
 import { StoreConnections } from '../namespace/store-connections.js';
 import { Partitions } from '../partitions/partitions.js';
@@ -143,7 +143,6 @@ const PROVIDERS: Provider[] = [
     useFactory: (client: Redis, { kind }: EventProducer) => new EventStreamScripts(client, kind),
   },
   UnreadEventReader,
-  EventArrivals,
   ConsumerGroupMember,
   EventLoader,
   EventConsumer,
