@@ -32,7 +32,6 @@ import {
 } from '../connection/redis-connections.js';
 import { RequestConnection } from '../connection/request.connection.js';
 import { ConsumerGroupMember } from '../delivery/consumer-group-member.js';
-import { DeadLetterReader } from '../delivery/event-groups.js';
 import { EventLoader, EventProducer } from '../delivery/event-producer.js';
 import { EventBroadcaster } from '../delivery/event.broadcaster.js';
 import { EventConsumer } from '../delivery/event.consumer.js';
@@ -148,7 +147,6 @@ const PROVIDERS: Provider[] = [
   EventConsumer,
   EventBroadcaster,
   EventTrimmer,
-  DeadLetterReader,
   GroupLagReader,
 ];
 
