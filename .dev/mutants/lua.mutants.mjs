@@ -874,7 +874,7 @@ local seals, text = nil, redis.pcall('GET', shadow)`,
   },
   {
     mistake: 'A bucket of Spring gets another time to live than its own',
-    in: 'spring/expire-buckets',
+    in: 'spring/mend-lasting-buckets',
     code: "if redis.call('PTTL', bucket) == -1 then",
     instead: "if redis.call('PTTL', bucket) ~= -2 then",
     spec: 'look/spring-scripts',

@@ -55,7 +55,6 @@ export {
 export type { RedisNodes } from './connection/redis-nodes.js';
 export { ifStray, isAnswer, isFaultOfServer, isReply, untilSound } from './connection/server-faults.js';
 export { RequestConnection, storeError } from './connection/request.connection.js';
-export { DeadLetterReader } from './delivery/event-groups.js';
 export {
   DEAD_LETTER_BYTES,
   DELIVERY_OPTIONS,

@@ -57,7 +57,6 @@ import {
 import { shownDetails, shownFacts } from './configuration/start-facts.js';
 import { ExpiredSessionListener } from './expiration/expired-session.listener.js';
 import {
-  SESSION_CLEANUP_JOB,
   SessionExpirationSweeper,
   SortedSetExpirationStore,
   tracedPoller,
@@ -75,8 +74,8 @@ import { sessionStoreProviders, STORE_EXPORTS } from './store.providers.js';
 
 function servicesOf({ notifications, expirations }: ResolvedRedisSessionOptions): ServicesOfStore {
   return storeServices({
-    first: [TimedSessions, ...(notifications === 'auto' ? [ExpiredSessionListener] : [])],
-    then: [...(expirations.store === 'sorted-set' ? [DuePoller] : []), SessionEpochsListener, OlderSessionSweeper],
+    before: [TimedSessions, ...(notifications === 'auto' ? [ExpiredSessionListener] : [])],
+    after: [...(expirations.store === 'sorted-set' ? [DuePoller] : []), SessionEpochsListener, OlderSessionSweeper],
     log: StartLog,
     listeners: [KeyspaceNotificationListener],
   });

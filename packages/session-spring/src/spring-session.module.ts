@@ -112,8 +112,8 @@ const SERVICES: Readonly<Record<SpringMode, ServicesOfStore>> = {
   },
   shared: storeServices({
     checks: [SpringApplicationCheck],
-    first: [SharedSessionListener],
-    then: [DuePoller],
+    before: [SharedSessionListener],
+    after: [DuePoller],
     log: SpringStartLog,
     listeners: [KeyspaceNotificationListener],
   }),

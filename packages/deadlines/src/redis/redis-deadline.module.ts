@@ -205,7 +205,7 @@ const PROVIDERS: Provider[] = [
   { provide: DEADLINE_READER, useExisting: RedisDeadlineReader },
   { provide: MEASURED_DEADLINES, useExisting: RedisDeadlineStore },
   ContentStartLog,
-  storeLifecycle(() => storeServices({ then: [DuePoller], log: ContentStartLog })),
+  storeLifecycle(() => storeServices({ after: [DuePoller], log: ContentStartLog })),
 ];
 
 /**

@@ -38,72 +38,7 @@ import {
 const PAGE = 100;
 const SMALLEST_PAGE = 10;
 
-type Place = Pick<StreamEntry, 'partition' | 'position'>;
-
-export type DeadLetterBounds = ReadonlyMap<PartitionKeys, string>;
-
-@Injectable()
-export class DeadLetterReader {
-  constructor(
-    @Inject(RequestConnection) private readonly connection: RequestConnection,
-    @Inject(Partitions) private readonly partitions: Partitions,
-  ) {}
-
-  idOf({ partition, position }: Place): string {
-    return `${position}-${this.partitions.all.indexOf(partition)}`;
-  }
-
-  /** The place of the dead letter with an id, which may be empty; undefined when the text cannot be an id. */
-  placeOf(id: string): Place | undefined {
-    const [, position = '', number] = /^(\d{1,19}-\d{1,19})-(\d{1,4})$/.exec(id) ?? [];
-    const partition = this.partitions.all[Number(number)];
-    return partition && { partition, position };
-  }
-
-  async bounds(): Promise<DeadLetterBounds> {
-    const { all } = this.partitions;
-    const last = await Promise.all(
-      all.map(({ deadLetters }) =>
-        this.connection.run((client) => client.xrevrange(deadLetters, '+', '-', 'COUNT', 1), deadLetters),
-      ),
-    );
-    return new Map(all.flatMap((partition, i) => last[i]!.map(([position]) => [partition, position])));
-  }
-
-  /** The dead letters after the one with the id `after`, the oldest first. @throws RangeError when `after` is no id */
-  async *read({ after, bounds }: { after?: string; bounds?: DeadLetterBounds } = {}): AsyncIterable<StreamEntry> {
-    const { all } = this.partitions;
-    const starts = this.#startsBehind(after);
-    const ends = all.map((partition) => (bounds ? bounds.get(partition) : '+'));
-    const sources = all.map((partition, i) => this.#readIn(partition, starts[i]!, ends[i]));
-    yield* merged(sources, byPosition);
-  }
-
-  async *#readIn(partition: PartitionKeys, start: string, end: string | undefined): AsyncGenerator<StreamEntry, void> {
-    if (end === undefined) return;
-    const size = Math.max(SMALLEST_PAGE, Math.ceil(PAGE / this.partitions.all.length));
-    for (let from = start; ;) {
-      const { deadLetters } = partition;
-      const page = await this.connection.run(
-        (client) => client.xrange(deadLetters, from, end, 'COUNT', size),
-        deadLetters,
-      );
-      for (const entry of page) yield toStreamEntry(partition, entry);
-      if (page.length < size) return;
-      from = `(${page.at(-1)![0]}`;
-    }
-  }
-
-  /** Of two dead letters at the same position, the lower partition number comes first. */
-  #startsBehind(after: string | undefined): string[] {
-    const { all } = this.partitions;
-    if (after === undefined) return all.map(() => '-');
-    const place = this.placeOf(after);
-    if (!place) throw new RangeError('`after` must be the id of a dead letter');
-    const last = all.indexOf(place.partition);
-    return all.map((_, i) => (i <= last ? `(${place.position}` : place.position));
-  }
-}
+type DeadLetterBounds = ReadonlyMap<PartitionKeys, string>;
 
 function toDeadLetter<Event>(
   id: string,
@@ -137,6 +72,7 @@ const COUNTED_PER_CALL = 1000;
 @Injectable()
 export abstract class EventGroups<Event> {
   readonly #all: readonly PartitionKeys[];
+  readonly #pageSize: number;
   readonly #instances: LivingInstances;
   readonly #liveness: number;
   readonly #ask: AskPartition = (partition, command) => this.connection.run(command, partition.prefix);
@@ -145,12 +81,12 @@ export abstract class EventGroups<Event> {
   constructor(
     @Inject(RequestConnection) private readonly connection: RequestConnection,
     @Inject(REQUEST_STREAM_SCRIPTS) private readonly scripts: ScriptsOn<EventStreamScripts>,
-    @Inject(DeadLetterReader) private readonly letters: DeadLetterReader,
     @Inject(Partitions) partitions: Partitions,
     @Inject(EVENT_RULES) { lease }: Pick<EventRules, 'lease'>,
     @Inject(EventProducer) private readonly producer: Pick<EventProducer<Event>, 'toEvent'>,
   ) {
     this.#all = partitions.all;
+    this.#pageSize = Math.max(SMALLEST_PAGE, Math.ceil(PAGE / this.#all.length));
     this.#instances = new LivingInstances(connection, partitions);
     this.#liveness = livenessOf(lease);
   }
@@ -213,7 +149,7 @@ export abstract class EventGroups<Event> {
    * Only the handlers that have not succeeded are called.
    */
   async replay(id: string): Promise<ReplayReply> {
-    const place = this.letters.placeOf(id);
+    const place = this.#placeOf(id);
     if (!place) return 'gone';
     return this.#write(place.partition, (scripts) => scripts.replayDeadLetter(place.partition, place.position));
   }
@@ -225,7 +161,7 @@ export abstract class EventGroups<Event> {
 
   /** Deletes a dead letter. Resolves to false when there is none with this id. */
   async discard(id: string): Promise<boolean> {
-    const place = this.letters.placeOf(id);
+    const place = this.#placeOf(id);
     if (!place) return false;
     const reply = await this.#write(place.partition, (scripts) =>
       scripts.discardDeadLetter(place.partition, place.position),
@@ -270,7 +206,7 @@ export abstract class EventGroups<Event> {
 
   /** Acts on the dead letters that exist now, not on those that are added meanwhile. */
   async #forEach(filter: DeadLetterFilter, act: (letter: DeadLetter<Event>) => Promise<boolean>): Promise<number> {
-    const bounds = await this.letters.bounds();
+    const bounds = await this.#bounds();
     let count = 0;
     for await (const letter of this.#deadLetters(filter, { bounds })) if (await act(letter)) count++;
     return count;
@@ -278,12 +214,50 @@ export abstract class EventGroups<Event> {
 
   async *#deadLetters(
     { group }: DeadLetterFilter,
-    range: { after?: string | undefined; bounds?: DeadLetterBounds },
+    { after, bounds }: { after?: string | undefined; bounds?: DeadLetterBounds },
   ): AsyncIterable<DeadLetter<Event>> {
-    for await (const entry of this.letters.read(range)) {
-      const letter = toDeadLetter(this.letters.idOf(entry), entry, this.producer);
+    const starts = this.#startsBehind(after);
+    const ends = this.#all.map((partition) => (bounds ? bounds.get(partition) : '+'));
+    const sources = this.#all.map((partition, i) => this.#readIn(partition, starts[i]!, ends[i]));
+    for await (const entry of merged(sources, byPosition)) {
+      const id = `${entry.position}-${this.#all.indexOf(entry.partition)}`;
+      const letter = toDeadLetter(id, entry, this.producer);
       if (group === undefined || letter.group === group) yield letter;
     }
+  }
+
+  /** The place of the dead letter with an id, which may be empty; undefined when the text cannot be an id. */
+  #placeOf(id: string): Pick<StreamEntry, 'partition' | 'position'> | undefined {
+    const [, position = '', number] = /^(\d{1,19}-\d{1,19})-(\d{1,4})$/.exec(id) ?? [];
+    const partition = this.#all[Number(number)];
+    return partition && { partition, position };
+  }
+
+  async #bounds(): Promise<DeadLetterBounds> {
+    const last = await this.connection.runInAll({ all: this.#all }, (client, { deadLetters }) =>
+      client.xrevrange(deadLetters, '+', '-', 'COUNT', 1),
+    );
+    return new Map(this.#all.flatMap((partition, i) => last[i]!.map(([position]) => [partition, position])));
+  }
+
+  async *#readIn(partition: PartitionKeys, start: string, end: string | undefined): AsyncGenerator<StreamEntry, void> {
+    if (end === undefined) return;
+    for (let from = start; ;) {
+      const read = (client: Redis) => client.xrange(partition.deadLetters, from, end, 'COUNT', this.#pageSize);
+      const page = await this.#ask(partition, read);
+      for (const entry of page) yield toStreamEntry(partition, entry);
+      if (page.length < this.#pageSize) return;
+      from = `(${page.at(-1)![0]}`;
+    }
+  }
+
+  /** Of two dead letters at the same position, the lower partition number comes first. */
+  #startsBehind(after: string | undefined): string[] {
+    if (after === undefined) return this.#all.map(() => '-');
+    const place = this.#placeOf(after);
+    if (!place) throw new RangeError('`after` must be the id of a dead letter');
+    const last = this.#all.indexOf(place.partition);
+    return this.#all.map((_, i) => (i <= last ? `(${place.position}` : place.position));
   }
 
   #inAll<T>(act: (scripts: EventStreamScripts, partition: PartitionKeys) => Promise<T>): Promise<T[]> {

@@ -183,7 +183,7 @@ export class EventConsumer<Event> implements BackgroundService {
 
   #begin(event: PendingEvent): void {
     const { entry, redelivered } = event;
-    if (this.#stopping.signal.aborted || this.#isOwn(entry)) return;
+    if (this.#stopping.signal.aborted || this.#isHandledHere(entry)) return;
     this.#limiter.begin(entry, redelivered, () =>
       this.#handle(event).catch((error: unknown) => {
         // After stop(), the entry was released: another instance handles it.
@@ -196,7 +196,7 @@ export class EventConsumer<Event> implements BackgroundService {
   }
 
   /** Whether it has picked up an entry of its own: its renewal was late, and its handlers may have finished since. */
-  #isOwn(entry: StreamEntry): boolean {
+  #isHandledHere(entry: StreamEntry): boolean {
     return this.#limiter.has(entry) || this.#acknowledged.has(nameOf(entry));
   }
 

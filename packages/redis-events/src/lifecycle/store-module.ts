@@ -32,7 +32,6 @@ import {
 } from '../connection/redis-connections.js';
 import { RequestConnection } from '../connection/request.connection.js';
 import { ConsumerGroupMember } from '../delivery/consumer-group-member.js';
-import { DeadLetterReader } from '../delivery/event-groups.js';
 import { EventLoader, EventProducer } from '../delivery/event-producer.js';
 import { EventBroadcaster } from '../delivery/event.broadcaster.js';
 import { EventConsumer } from '../delivery/event.consumer.js';
@@ -148,7 +147,6 @@ const PROVIDERS: Provider[] = [
   EventConsumer,
   EventBroadcaster,
   EventTrimmer,
-  DeadLetterReader,
   GroupLagReader,
 ];
 
@@ -160,8 +158,8 @@ interface OwnServices {
   /** What can refuse the start beside the connections. */
   readonly checks?: readonly Service[];
   /** What finds work, before the cleanup and after it. */
-  readonly first?: readonly Service[];
-  readonly then?: readonly Service[];
+  readonly before?: readonly Service[];
+  readonly after?: readonly Service[];
   /** It tells of the start when nothing can refuse that any more. */
   readonly log: Service;
   readonly listeners?: readonly Service[];
@@ -170,14 +168,14 @@ interface OwnServices {
 /** What such a module runs in the background. */
 export function storeServices({
   checks = [],
-  first = [],
-  then = [],
+  before = [],
+  after = [],
   log,
   listeners = [],
 }: OwnServices): ServicesOfStore {
   return {
     foundation: [StoreConnections, ...checks, LivingInstances],
-    sources: [...first, PartitionSignals, CleanupJob, ...then, log],
+    sources: [...before, PartitionSignals, CleanupJob, ...after, log],
     listeners,
     handling: [EventConsumer, EventBroadcaster],
   };

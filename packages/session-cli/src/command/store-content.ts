@@ -1,7 +1,6 @@
 import { DEADLINE_ENTRIES, DeadlineScripts, waitingDeadlines } from '@nest-session/deadlines/redis/internal';
 import {
   ALIVE,
-  DeadLetterReader,
   EventGroups,
   EventStreamScripts,
   fieldOf,
@@ -62,10 +61,9 @@ class ToldGroups extends EventGroups<ToldEvent> {}
 export function storeEvents({ connection, partitions, shownId }: OpenStore) {
   const kind = partitions instanceof SessionPartitions ? SESSION_ENTRIES : DEADLINE_ENTRIES;
   const scripts = scriptsOn((client) => new EventStreamScripts(client, kind));
-  const letters = new DeadLetterReader(connection, partitions);
   const toEvent = (entry: StreamEntry) => toldEvent(entry, shownId);
   return {
-    groups: new ToldGroups(connection, scripts, letters, partitions, { lease: LEASE }, { toEvent }),
+    groups: new ToldGroups(connection, scripts, partitions, { lease: LEASE }, { toEvent }),
     lags: new GroupLagReader(connection, scripts, partitions),
     scripts,
   };

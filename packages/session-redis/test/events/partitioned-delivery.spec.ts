@@ -4,9 +4,6 @@ import { OnSessionEvent, SessionCreatedEvent, SessionDeletedEvent } from '@nest-
 import { type RedisSessionModuleOptions, SessionEventGroups } from '@nest-session/redis';
 import { Gate, LeakGuard, TcpProxy } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
-import { RequestConnection } from '../../../redis-events/src/connection/request.connection.js';
-import { SingleNode } from '../../../redis-events/src/connection/redis-nodes.js';
-import { DeadLetterReader } from '../../../redis-events/src/delivery/event-groups.js';
 import { EventLoader } from '../../../redis-events/src/delivery/event-producer.js';
 import { EventTrimmer } from '../../../redis-events/src/delivery/event.trimmer.js';
 import type { SessionKeys } from '../../src/keys/session-keys.js';
@@ -324,17 +321,6 @@ describe('SessionEventGroups', () => {
     expect(await groups.discardAll({ group: 'mail' })).toBe(mail.length);
     expect(await groups.discardAll()).toBe(all.length - mail.length);
     expect(await groups.deadLetters()).toEqual([]);
-  });
-
-  it('lists only the dead letters that existed when the listing began', async () => {
-    const connection = new RequestConnection(new SingleNode(store.client), { commandTimeout: MINUTE });
-    const letters = new DeadLetterReader(connection, store.partitions);
-    for (const partition of [0, 3]) await setAside(partition, '5-1');
-    const bounds = await letters.bounds();
-    for (const partition of [0, 1, 3]) await setAside(partition, '6-1');
-    const positions: string[] = [];
-    for await (const { position } of letters.read({ bounds })) positions.push(position);
-    expect(positions).toEqual(['5-1', '5-1']);
   });
 
   it.each(['replay', 'discard'] as const)(

@@ -513,7 +513,7 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
     reply: [orAlready(CLAIMED)],
   },
   {
-    script: 'claim-due',
+    script: 'claim-from-sorted-set',
     what: 'what the sorted set has',
     prepare: async (store) => {
       await openSession(store);
@@ -763,7 +763,7 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
       { stored: Buffer.from('a'), key: `${store.keys.prefix}a` },
     ]),
   ),
-  spring('expire-buckets', (scripts, { keys }) => scripts.lastingBuckets([{ key: `${keys.prefix}a` }])),
+  spring('mend-lasting-buckets', (scripts, { keys }) => scripts.lastingBuckets([{ key: `${keys.prefix}a` }])),
   spring('remove-incomplete-sessions', (scripts, { keys }) =>
     scripts.incompleteSessions([{ session: `${keys.prefix}a`, shadow: `${keys.prefix}b` }]),
   ),

@@ -328,7 +328,7 @@ export class SessionScripts {
     const { bucketList, events, deadLetters, prefix } = partition;
     const args = [prefix, this.rules.retention, this.rules.deadLetters.maxSize, size, ahead];
     args.push(after?.time ?? '', after?.id ?? '');
-    return toDueEntries(await this.#run<DueReply>('claim-due', [bucketList, events, deadLetters], args));
+    return toDueEntries(await this.#run<DueReply>('claim-from-sorted-set', [bucketList, events, deadLetters], args));
   }
 
   /** Counts the sessions of at most `most` buckets, from a place on; with the first, those of the sorted set. */

@@ -52,7 +52,7 @@ export class SpringScripts {
   /** Buckets without a time to live. They get as long as Spring keeps what has ended. */
   async lastingBuckets<Bucket extends { readonly key: string }>(all: readonly Bucket[]): Promise<Bucket[]> {
     const keys = all.map(({ key }) => key);
-    return chosen(all, await this.#run('expire-buckets', keys, [this.#mends]));
+    return chosen(all, await this.#run('mend-lasting-buckets', keys, [this.#mends]));
   }
 
   async incompleteSessions<Keys extends { readonly session: string; readonly shadow: string }>(

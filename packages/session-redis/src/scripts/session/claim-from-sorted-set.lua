@@ -1,7 +1,8 @@
 #!lua flags=allow-oom
 --[[
-  claim-due: takes the sessions out of the sorted set whose time has come, the earliest first, and claims them as
-  claim-expired does. What one call takes no other one meets, and what a call that fails has not claimed is still there.
+  claim-from-sorted-set: takes the sessions out of the sorted set whose time has come, the earliest first, and claims
+  them as claim-expired does. What one call takes no other one meets, and what a call that fails has not claimed is still
+  there.
 
   KEYS[1] bucket list, KEYS[2] events stream, KEYS[3] dead letters
   ARGV[1] prefix of the partition's keys

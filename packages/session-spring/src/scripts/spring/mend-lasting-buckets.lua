@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 --[[
-  expire-buckets: looks which buckets of Spring have no time to live.
+  mend-lasting-buckets: looks which buckets of Spring have no time to live.
 
   KEYS the buckets
   ARGV[1] 1: let them expire
