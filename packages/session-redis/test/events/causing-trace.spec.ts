@@ -21,6 +21,7 @@ const telemetry: SessionTelemetry = {
   },
   traceparent: () => active,
   outage: () => undefined,
+  device: () => undefined,
   deadLettered: () => undefined,
 };
 
