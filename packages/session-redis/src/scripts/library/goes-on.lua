@@ -3,8 +3,7 @@
 -- has, or gets. Not where nobody is signed in any more, and nobody has signed in since.
 local function goes_on(prefix, mark)
   for _ = 1, MOST_MARKS do
-    if not mark then return false end
-    if word_of(mark) ~= 'left' then return true end
+    if not mark or word_of(mark) ~= 'left' then return not not mark end
     mark = redis.call('GET', prefix .. 'sessions:forwarded:' .. target_of(mark))
   end
   return true
