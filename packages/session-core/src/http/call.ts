@@ -34,7 +34,7 @@ interface GraphqlContext {
 const MESSAGE: Call = { kind: 'message' };
 const RPC: Call = { kind: 'rpc' };
 
-/** @throws TypeError when the GraphQL context has something else in the place of a request */
+/** @throws TypeError or SessionStateError when the GraphQL context has something else than the request */
 export function callOf(context: ExecutionContext): Call {
   const kind = context.getType<string>();
   if (kind === 'ws') return MESSAGE;
@@ -52,7 +52,9 @@ function callOfResolver(args: readonly unknown[]): Call {
   const incoming = requestOf(request);
   const info = args[at + 1] as GraphqlInfo | undefined;
   if (isUpgrade(incoming)) return { kind: 'operation', request: incoming, info };
-  return { kind: 'graphql', request, commit: ResponseCommit.of(incoming), info };
+  const commit = ResponseCommit.of(incoming);
+  if (commit?.isAnswered) throw new SessionStateError(SHARED_CONTEXT);
+  return { kind: 'graphql', request, commit, info };
 }
 
 function requestIn(context: unknown): object | undefined {
@@ -147,6 +149,10 @@ const NO_REQUEST_IN_RPC =
 const NO_REQUEST_IN_GRAPHQL =
   'There is no session here, because the GraphQL context has no request: return it in the option `context` of ' +
   'GraphQLModule.forRoot(), as in `context: ({ req }) => ({ req })`';
+
+const SHARED_CONTEXT =
+  'The GraphQL context has a request that was answered already, perhaps of another user: requests share one object. Set ' +
+  'the option `context` of GraphQLModule.forRoot() to a function that returns a new object each time, as in `() => ({ ... })`';
 
 const FOREIGN_ORIGIN =
   'This page may not subscribe: its origin is not the host, and not listed in SessionWebSocketModule.forRoot({ origins })';

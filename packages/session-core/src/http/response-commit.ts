@@ -102,6 +102,11 @@ export abstract class ResponseCommit implements CommitGate, SessionResponse {
     return isDestroyed(this.response) && !this.response.writableEnded;
   }
 
+  /** Whether the application has responded, and the last byte has left. */
+  get isAnswered(): boolean {
+    return isDestroyed(this.response) && this.response.writableEnded;
+  }
+
   get rememberedFor(): number | undefined {
     return this.parts.resolver.maxAge({ isRemembered: true });
   }

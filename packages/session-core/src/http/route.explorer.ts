@@ -158,10 +158,10 @@ function dependenciesOf(wrapper: InstanceWrapper): InstanceWrapper[] {
   return [...parameters, ...properties.map((property) => property.wrapper)].filter((each) => each !== undefined);
 }
 
-/** By its methods: the package may be a copy. */
+/** By its methods: the package may be a copy. None is read, because a proxy of the application may throw then. */
 function isMessageClient(instance: unknown): instance is MessageClient {
-  const found = Object(instance) as Record<string, unknown>;
-  return ['connect', 'send', 'emit', 'publish', 'dispatchEvent'].every((name) => typeof found[name] === 'function');
+  const prototype = Object(Object.getPrototypeOf(Object(instance))) as object;
+  return ['connect', 'send', 'emit', 'publish', 'dispatchEvent'].every((name) => name in prototype);
 }
 
 function isContext(token: unknown): boolean {

@@ -292,3 +292,26 @@ it('says what to do when the GraphQL context has no request', async () => {
   expect(errors?.[0]?.message).toMatch(/return it in the option `context` of GraphQLModule\.forRoot\(\)/);
   await started.stop();
 });
+
+it.each(['express', 'fastify'] as const)(
+  'gives nobody the session of another when requests share the GraphQL context, on %s',
+  async (adapter) => {
+    let shared: object | undefined;
+    // As @nestjs/apollo 13 does where the option is an object.
+    const context = (given: { req?: object }) => (shared ??= { req: given.req ?? given });
+    const started = await App.start({
+      adapter,
+      redis: { url: redis.url, notifications: 'off' },
+      imports: [GraphQLModule.forRoot<ApolloDriverConfig>({ driver: ApolloDriver, autoSchemaFile: true, context })],
+      providers: [VisitorResolver],
+    });
+    const [ada, bob] = await Promise.all(
+      ['ada', 'bob'].map((principalName) => signIn(started.nest, { principalName })),
+    );
+    expect(await ask(ada!, '{ visitor { name } }')).toEqual({ data: { visitor: { name: 'ada' } } });
+    const { data, errors } = await ask(bob!, '{ visitor { name } }');
+    expect(data).toBeNull();
+    expect(errors?.[0]?.message).toMatch(/^The GraphQL context has a request that was answered already/);
+    await started.stop();
+  },
+);
