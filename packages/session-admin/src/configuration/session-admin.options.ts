@@ -51,6 +51,14 @@ export interface AdminRequest {
   readonly [property: string]: unknown;
 }
 
+/** How users are known to people, such as by an e-mail address, where a principal is an id. */
+export interface AdminUsers {
+  /** The principals of whom a typed text may mean, such as by a search in your database. At most 50 are shown. */
+  find(typed: string): readonly string[] | Promise<readonly string[]>;
+  /** What the page shows beside a principal; undefined: nothing. */
+  label?(principalName: string): string | undefined | Promise<string | undefined>;
+}
+
 /** Options of `SessionAdminModule.forRoot()`. */
 export interface SessionAdminModuleOptions<Request extends object = AdminRequest> {
   /** Where the page is, such as `operations/sessions`. The global prefix of the application comes before it. */
@@ -65,6 +73,8 @@ export interface SessionAdminModuleOptions<Request extends object = AdminRequest
   access?(request: Request): AdminAccess | Promise<AdminAccess>;
   /** The name of the admin in security events and in the log. @default the user of the session of the request */
   by?(request: Request): string | undefined | Promise<string | undefined>;
+  /** How your users are known to those who look for them. @default by their principals alone */
+  users?: AdminUsers;
   /**
    * What the page shows of an attribute; undefined: nothing. What it returns must be JSON.
    * @default only names and sizes are shown
@@ -92,6 +102,7 @@ export function resolveAdminOptions(options: object | undefined) {
   if (given.guards === undefined) reader.problem(GUARDS_MISSING);
   const functionOf = (name: string) => reader.value(name, isFunction, 'a function');
   const [access, by, values, data] = ['access', 'by', 'values', 'data'].map(functionOf);
+  const users = reader.value('users', areUsers, 'an object with a function `find` and, if you like, `label`');
   reader.finish();
   return Object.freeze({
     path: path ?? '',
@@ -100,6 +111,7 @@ export function resolveAdminOptions(options: object | undefined) {
     isOpen: guards === 'none',
     access: access ?? (() => 'all'),
     by,
+    users,
     values,
     data,
   });
@@ -121,6 +133,11 @@ function isGuard(guard: unknown): boolean {
   // A class may define the method in its constructor: `AdminGuard` looks at the instance.
   if (typeof guard === 'function') return guard.prototype !== undefined;
   return typeof (guard as Partial<CanActivate> | null)?.canActivate === 'function';
+}
+
+function areUsers(value: unknown): value is AdminUsers {
+  const { find, label } = (value ?? {}) as Partial<AdminUsers>;
+  return isFunction(find) && (label === undefined || isFunction(label));
 }
 
 function isFunction(value: unknown): value is (...parameters: unknown[]) => unknown {

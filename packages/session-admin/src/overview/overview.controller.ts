@@ -53,6 +53,8 @@ export class OverviewController {
     const reasons = (health?.data['reasons'] ?? []) as readonly string[];
     return {
       areIndexed: this.userSessions.areIndexed,
+      areNamed: this.userSessions.areNamed,
+      indexes: this.userSessions.indexes,
       store,
       health: health ? { state: health.state, reasons } : null,
     };

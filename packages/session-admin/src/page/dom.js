@@ -21,7 +21,7 @@ export function instant(iso) {
 
 /** A list of names and what belongs to them; rows without anything are left out. */
 export function facts(rows, className = 'facts') {
-  const there = rows.filter(([, value]) => value !== undefined && value !== null && value !== '');
+  const there = rows.filter(([, value]) => value !== undefined && value !== null && value !== '' && value !== false);
   return make('dl', { className }, ...there.flatMap(([name, value]) => fact(name, value)));
 }
 

@@ -1,6 +1,7 @@
 import { act, read, remove, rights } from './api.js';
 import {
   $,
+  attempt,
   bar,
   button,
   card,
@@ -25,6 +26,9 @@ const WHAT = {
   'signed-in': 'A user signed in',
   deadline: 'A deadline came',
 };
+
+/** Milliseconds after which a handler may have failed once more. */
+const LOOKS = [1500, 5000, 15_000];
 
 let next = [];
 
@@ -89,6 +93,13 @@ async function replay(id) {
   await act(`dead-letters/${encodeURIComponent(id)}/replay`);
   removeCard('letter-list', id);
   tell('The application handles it again.');
+  for (const after of LOOKS) setTimeout(() => void attempt(lookAgain), after);
+}
+
+/** A letter that has failed once more is there again, unless somebody reads on or is asked something. */
+async function lookAgain() {
+  const isBusy = $('letters').hidden || $('dialog').open || $('letter-list').contains(document.activeElement);
+  if (!isBusy) await showLetters();
 }
 
 async function discard(id) {

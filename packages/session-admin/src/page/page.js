@@ -3,7 +3,7 @@ import { $, attempt, fact, foreign, make, startDialog, tell } from './dom.js';
 import { showDeadlines, startDeadlines } from './deadlines.js';
 import { showGroups } from './groups.js';
 import { showLetters, startLetters } from './letters.js';
-import { showUsers, startUsers } from './users.js';
+import { offerSearches, showUsers, startUsers } from './users.js';
 import { count, duration } from './words.js';
 
 const VIEWS = { users: showUsers, groups: showGroups, letters: showLetters, deadlines: showDeadlines };
@@ -18,6 +18,7 @@ async function refresh() {
   const overview = await readOverview();
   const { username, sessions, deadlines, groupsOf, versions } = overview;
   $('who').replaceChildren(...(username === null ? [] : ['You are ', foreign(username)]));
+  if (sessions) offerSearches(sessions);
   const { state, reasons } = sessions?.health ?? { state: '', reasons: [] };
   $('health').textContent = HEALTH[state] ?? '';
   $('health').className = `health ${state}`;

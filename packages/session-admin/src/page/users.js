@@ -20,23 +20,39 @@ import { bytes, count, deviceName, duration } from './words.js';
 /** What was searched for last: answers to earlier searches come too late. */
 let search;
 
+/** Offers to search by what the application has: its indexes, and by what people know of its users. */
+export function offerSearches({ areNamed, indexes }) {
+  const [user] = $('search-by').options;
+  user.value = areNamed ? 'typed' : 'username';
+  user.textContent = areNamed ? 'User' : 'User name';
+  const known = new Set([...$('search-by').options].map(({ value }) => value));
+  const missing = indexes.filter((name) => !known.has(`index ${name}`));
+  $('search-by').append(...missing.map((name) => make('option', { value: `index ${name}`, textContent: name })));
+}
+
 /** Shows what an address asks for, such as `#users?username=bob`. */
 export async function showUsers(query) {
-  const by = query.has('id') ? 'id' : 'username';
+  const index = query.get('index') ?? undefined;
+  const by = ['id', 'typed', 'value'].find((name) => query.has(name)) ?? 'username';
   const text = query.get(by) ?? '';
-  $('search-by').value = by;
+  // A link leads to a user name, also where one does not search by it.
+  const chosen = index === undefined ? by : `index ${index}`;
+  const isOffered = [...$('search-by').options].some(({ value }) => value === chosen);
+  $('search-by').value = isOffered ? chosen : 'typed';
   $('search-text').value = text;
   nameField();
   $('found').hidden = text === '';
   if (text === '') $('search-text').focus();
-  else await find({ by, text, username: query.get('username') ?? undefined });
+  else await find({ by, text, index, username: query.get('username') ?? undefined });
 }
 
 export function startUsers() {
   $('search-by').addEventListener('change', nameField);
   $('search').addEventListener('submit', (event) => {
     event.preventDefault();
-    const query = new URLSearchParams({ [$('search-by').value]: $('search-text').value.trim() });
+    const [by, text] = [$('search-by').value, $('search-text').value.trim()];
+    const index = /^index (.*)$/s.exec(by)?.[1];
+    const query = new URLSearchParams(index === undefined ? { [by]: text } : { index, value: text });
     const hash = `#users?${query}`;
     // The same search again is a look at what has changed.
     if (location.hash === hash) dispatchEvent(new HashChangeEvent('hashchange'));
@@ -47,7 +63,8 @@ export function startUsers() {
 }
 
 function nameField() {
-  $('search-label').textContent = $('search-by').value === 'id' ? 'Session id' : 'User name';
+  const { value, textContent } = $('search-by').selectedOptions[0];
+  $('search-label').textContent = value === 'typed' ? 'Whom you look for' : textContent;
 }
 
 async function find(wanted) {
@@ -55,7 +72,8 @@ async function find(wanted) {
   $('sessions').replaceChildren();
   $('more-sessions').hidden = $('end-all').hidden = true;
   $('found-title').textContent = 'Searching…';
-  if (wanted.by === 'username') return list(wanted, 0);
+  if (wanted.by === 'typed') return findUser(wanted);
+  if (wanted.by !== 'id') return list(wanted, 0);
   $('found-title').textContent = 'No live session has this id';
   const session = await read(`sessions/${encodeURIComponent(wanted.text)}`, { username: wanted.username });
   if (search !== wanted) return;
@@ -63,16 +81,39 @@ async function find(wanted) {
   $('sessions').replaceChildren(cardOf(session, true));
 }
 
+async function findUser(wanted) {
+  const { users } = await read('users', { text: wanted.text });
+  if (search !== wanted) return;
+  const [first] = users;
+  if (users.length === 1) return list(Object.assign(wanted, first), 0);
+  const found = users.length === 0 ? 'Nobody' : count(users.length, 'user');
+  $('found-title').replaceChildren(`${found} found by `, foreign(wanted.text));
+  $('sessions').replaceChildren(...users.map(linkTo));
+}
+
+function linkTo({ username, label }) {
+  const href = `#users?${new URLSearchParams({ username })}`;
+  return card(username, make('a', { href }, foreign(nameOf(username, label))));
+}
+
+const nameOf = (username, label) => (label ? `${label} (${username})` : username);
+
 async function list(wanted, offset) {
-  const { sessions, total, next } = await read('sessions', { username: wanted.text, offset });
+  const { index, text } = wanted;
+  if (index === undefined) wanted.username ??= text;
+  const { username } = wanted;
+  const of = index === undefined ? { username } : { index, value: text };
+  const { sessions, total, next } = await read('sessions', { ...of, offset });
   if (search !== wanted) return;
   wanted.next = next;
   const found = total === 0 ? 'No live session' : count(total, 'session');
-  $('found-title').replaceChildren(`${found} of `, foreign(wanted.text));
+  const label = wanted.label ?? sessions[0]?.label;
+  const whose = index === undefined ? nameOf(username, label) : `${index} ${text}`;
+  $('found-title').replaceChildren(`${found} of `, foreign(whose));
   if (offset === 0) $('sessions').replaceChildren();
   $('sessions').append(...sessions.map((session) => cardOf(session, false)));
   $('more-sessions').hidden = next === null;
-  $('end-all').hidden = total === 0 || !rights.end;
+  $('end-all').hidden = total === 0 || !rights.end || index !== undefined;
 }
 
 function cardOf(session, isOpen) {
@@ -94,8 +135,12 @@ function cardOf(session, isOpen) {
   );
 }
 
-function summaryOf({ authenticatedTime, creationTime, lastAccessedTime, expirationTime, device, isOwn }) {
+function summaryOf(session) {
+  const { authenticatedTime, creationTime, lastAccessedTime, expirationTime, device, isOwn } = session;
+  const { principalName, label } = session;
+  const isOfOthers = search.username === undefined && principalName !== null;
   return facts([
+    ['User', isOfOthers && foreign(nameOf(principalName, label))],
     [authenticatedTime ? 'Signed in' : 'Created', instant(authenticatedTime ?? creationTime)],
     ['Last used', isOwn ? 'now' : instant(lastAccessedTime)],
     ['Ends if unused', expirationTime ? instant(expirationTime) : 'never'],
@@ -105,7 +150,7 @@ function summaryOf({ authenticatedTime, creationTime, lastAccessedTime, expirati
 
 /** Whose session it is. A name that cannot be read, as without its key, is the one that was searched for. */
 function userOf({ principalName }) {
-  return principalName ?? (search.by === 'username' ? search.text : search.username);
+  return principalName ?? search.username;
 }
 
 async function open(details, shown) {
@@ -116,7 +161,7 @@ async function open(details, shown) {
   const { creationTime, maxInactiveInterval, absoluteExpirationTime, device, bound, size, attributes } = session;
   details.append(
     facts([
-      ['User', principalName && foreign(principalName)],
+      ['User', principalName && foreign(nameOf(principalName, session.label))],
       ['Session id', make('code', { textContent: id })],
       ['Created', instant(creationTime)],
       ['May be unused for', maxInactiveInterval < 0 ? 'ever' : duration(maxInactiveInterval)],
@@ -144,14 +189,14 @@ async function end(session, name) {
   await remove(`sessions/${encodeURIComponent(id)}`, { username: userOf(session) });
   tell('The session has ended.');
   removeCard('sessions', id);
-  if (search.by === 'username') await list(search, 0);
-  else $('found').hidden = true;
+  if (search.by === 'id') $('found').hidden = true;
+  else await list(search, 0);
   // The button with the focus is gone.
   if (!$('found').hidden) $('found-title').focus();
 }
 
 async function endAll() {
-  const { text: username } = search;
+  const { username } = search;
   const text = 'The user has to sign in again on every device. What the sessions hold is lost. This cannot be undone.';
   if (!(await confirmed(['End all sessions of ', foreign(username), '?'], text, 'End all'))) return;
   const { ended } = await remove('sessions', { username });

@@ -10,9 +10,10 @@ import {
   Query,
   Req,
 } from '@nestjs/common';
-import { IndexedSessionRepository, SessionRepository, Sessions } from '@nest-session/core';
+import { IndexedSessionRepository, PRINCIPAL_NAME_INDEX_NAME, SessionRepository, Sessions } from '@nest-session/core';
 import {
   beganAt,
+  DEVICE_INDEX,
   type InspectedSession,
   inspectSessions,
   isOwnAttribute,
@@ -35,7 +36,9 @@ export class UserSessions {
     @Inject(ADMIN_OPTIONS) private readonly options: ResolvedAdminOptions,
     @Optional() @Inject(Sessions) private readonly all?: Sessions,
     @Optional() @Inject(SessionRepository) private readonly repository?: SessionRepository,
-    @Optional() @Inject(SESSION_OPTIONS) private readonly sessionOptions?: Pick<ResolvedSessionOptions, 'ids'>,
+    @Optional()
+    @Inject(SESSION_OPTIONS)
+    private readonly sessionOptions?: Pick<ResolvedSessionOptions, 'ids' | 'indexes'>,
   ) {}
 
   get areThere(): boolean {
@@ -46,30 +49,84 @@ export class UserSessions {
     return this.areThere && this.repository instanceof IndexedSessionRepository;
   }
 
+  /** The indexes of the application. */
+  get indexes(): string[] {
+    const names = this.areIndexed ? (this.sessionOptions?.indexes.names ?? []) : [];
+    return names.filter((name) => name !== PRINCIPAL_NAME_INDEX_NAME && name !== DEVICE_INDEX);
+  }
+
+  get areNamed(): boolean {
+    return this.options.users !== undefined;
+  }
+
+  /** Whom a typed text may mean. */
+  async named(typed: string) {
+    const { users } = this.options;
+    const names: unknown = users ? await users.find(typed) : [typed];
+    if (!Array.isArray(names) || !names.every((name) => typeof name === 'string')) throw new TypeError(NO_NAMES);
+    const all = [...new Set<string>(names)].slice(0, MOST_USERS);
+    return Promise.all(all.map(async (username) => ({ username, label: await this.#labelOf(username) })));
+  }
+
+  async #labelOf(username: string): Promise<string | null> {
+    return (await this.options.users?.label?.(username)) ?? null;
+  }
+
   async list(request: object, username: string, offset: number, limit: number) {
     const sessions = this.#indexed;
-    const [total, ids] = await Promise.all([
-      sessions.count(username),
-      // One more tells whether there is another page.
-      idsFrom(sessions.ofPrincipal(username), offset, limit + 1),
-    ]);
+    const [count, all] = [sessions.count(username), sessions.ofPrincipal(username)];
+    // One may have got another user since the index was read.
+    return this.#page(request, count, all, offset, limit, (name) => (name ?? username) === username);
+  }
+
+  /** @throws NotFoundException for an index that the application does not have */
+  async listBy(request: object, index: string, value: string, offset: number, limit: number) {
+    if (!this.indexes.includes(index)) throw new NotFoundException('This application has no such index');
+    const repository = this.#repository as IndexedSessionRepository;
+    const [count, all] = [repository.countByIndex(index, value), repository.listByIndex(index, value)];
+    return this.#page(request, count, all, offset, limit, () => true);
+  }
+
+  async #page(
+    request: object,
+    count: Promise<number>,
+    all: AsyncIterable<{ readonly id: string }>,
+    offset: number,
+    limit: number,
+    isOne: (principal: string | undefined) => boolean,
+  ) {
+    // One more tells whether there is another page.
+    const [total, ids] = await Promise.all([count, idsFrom(all, offset, limit + 1)]);
     const wanted = ids.slice(0, limit);
     const found = await inspectSessions(this.#repository, wanted);
-    const context = this.#context(request);
-    // One may have got another user since the index was read.
-    const theirs = found.filter((each) => (readablePrincipal(each) ?? username) === username);
-    const inOrder = theirs.toSorted((a, b) => wanted.indexOf(a.record.id) - wanted.indexOf(b.record.id));
+    const shown = found.filter((each) => isOne(readablePrincipal(each)));
+    const inOrder = shown.toSorted((a, b) => wanted.indexOf(a.record.id) - wanted.indexOf(b.record.id));
     return {
-      sessions: inOrder.map((each) => showSession(each, context)),
+      sessions: await this.#showAll(request, inOrder),
       total,
       /** The `offset` of the next page; null: this is the last one. */
       next: ids.length > limit ? offset + limit : null,
     };
   }
 
-  show(request: object, found: SessionOfUser) {
+  async #showAll(request: object, found: readonly InspectedSession[]) {
+    const context = this.#context(request);
+    const names = [...new Set(found.map(readablePrincipal))];
+    const labels = new Map(
+      await Promise.all(
+        names.map(async (name) => [name, name === undefined ? null : await this.#labelOf(name)] as const),
+      ),
+    );
+    return found.map((each) => ({
+      ...showSession(each, context),
+      label: labels.get(readablePrincipal(each)) ?? null,
+    }));
+  }
+
+  async show(request: object, found: SessionOfUser) {
     const attributes = attributesOf(found, this.options.values);
-    return { ...showSession(found, this.#context(request)), attributes };
+    const [session] = await this.#showAll(request, [found]);
+    return { ...session!, attributes };
   }
 
   /** With `username`, only a session of this user. @throws NotFoundException where there is none */
@@ -138,6 +195,11 @@ async function idsFrom(sessions: AsyncIterable<{ readonly id: string }>, offset:
   for await (const { id } of sessions) if (ids.push(id) >= offset + most) break;
   return ids.slice(offset);
 }
+
+const MOST_USERS = 50;
+
+const NO_NAMES =
+  'Option `users.find` of SessionAdminModule must return a list of principals, which are texts, or a promise of one';
 
 const NO_SESSION = 'No live session has this id';
 
@@ -221,7 +283,15 @@ export class SessionsController {
   @Get('sessions')
   list(@Req() request: object, @Query() query: Parameters) {
     const offset = numberIn(query, 'offset', 0, { atLeast: 0, atMost: FURTHEST });
+    const index = textIn(query, 'index');
+    if (index !== undefined)
+      return this.sessions.listBy(request, index, requiredText(query, 'value'), offset, limitIn(query));
     return this.sessions.list(request, requiredText(query, 'username'), offset, limitIn(query));
+  }
+
+  @Get('users')
+  async users(@Query() query: Parameters) {
+    return { users: await this.sessions.named(requiredText(query, 'text')) };
   }
 
   @Get('sessions/:id')

@@ -62,6 +62,7 @@ describe.each(PLATFORMS)('the sessions on %s', (platform) => {
         bound: null,
         size: 'cart["apple"]'.length,
         isOwn: false,
+        label: null,
       });
       const [from, to] = [sessions[1]!['lastAccessedTime'], sessions[1]!['expirationTime']].map((each) =>
         Date.parse(each as string),
@@ -120,6 +121,67 @@ describe.each(PLATFORMS)('the sessions on %s', (platform) => {
         { since: INSTANT, by: 'ES256' },
       ]);
       expect(response.text).not.toMatch(/secret|publicKey|visitor/);
+    });
+
+    it('finds users by what is known of them, and says who they are', async () => {
+      const people = new Map([
+        ['1', 'bob@example.com'],
+        ['2', 'bobby@example.com'],
+      ]);
+      const users = {
+        find: async (typed: string) => [...people].flatMap(([id, mail]) => (mail.startsWith(typed) ? [id, id] : [])),
+        label: (id: string) => people.get(id),
+      };
+      const app = await start({ admin: { users } });
+      const admin = await app.admin();
+      await app.signIn('1');
+      const found = async (text: string) => (await admin.get(`${PATH}/users?text=${text}`)).json();
+      expect(await found('bob')).toEqual({
+        users: [
+          { username: '1', label: 'bob@example.com' },
+          { username: '2', label: 'bobby@example.com' },
+        ],
+      });
+      expect(await found('eve')).toEqual({ users: [] });
+      const { sessions } = (await admin.get(`${PATH}/sessions?username=1`)).json<Listed>();
+      expect(sessions.map(({ principalName, label }) => [principalName, label])).toEqual([['1', 'bob@example.com']]);
+      const own = (await admin.get(`${PATH}/sessions?username=ada`)).json<Listed>();
+      expect(own.sessions[0]).toMatchObject({ principalName: 'ada', label: null });
+    });
+
+    it('takes what is typed for a user name without the option users', async () => {
+      const admin = await (await start()).admin();
+      const found = await admin.get(`${PATH}/users?text=bob`);
+      expect(found.json()).toEqual({ users: [{ username: 'bob', label: null }] });
+    });
+
+    it('answers 500 where the option users finds something else than principals', async () => {
+      const app = await start({ admin: { users: { find: () => [7] as never } } });
+      expect((await (await app.admin()).get(`${PATH}/users?text=bob`)).status).toBe(500);
+    });
+
+    it('finds sessions by each index of the application, whoever has them', async () => {
+      const indexes = { item: (session: Pick<Session, 'getAttribute'>) => session.getAttribute<string[]>('cart')?.[0] };
+      const app = await start({ session: { indexes, deviceBound: true } });
+      const admin = await app.admin();
+      const ids: string[] = [];
+      for (const name of ['bob', 'eve', 'bob']) {
+        const { agent, id } = await app.signIn(name);
+        await agent.post('/cart/apple');
+        ids.unshift(id);
+      }
+      await (await app.signIn('bob')).agent.post('/cart/pear');
+      const overview = (await admin.get(`${PATH}/overview`)).json<{ sessions: object }>();
+      expect(overview.sessions).toMatchObject({ indexes: ['item'], areNamed: false });
+      const found = (await admin.get(`${PATH}/sessions?index=item&value=apple&limit=2`)).json<Listed>();
+      expect({ ...found, sessions: found.sessions.map(({ id }) => id) }).toEqual({
+        sessions: ids.slice(0, 2),
+        total: 3,
+        next: 2,
+      });
+      for (const index of ['items', 'principal', 'nest-session.device'])
+        expect((await admin.get(`${PATH}/sessions?index=${index}&value=apple`)).status).toBe(404);
+      expect((await admin.get(`${PATH}/sessions?index=item`)).status).toBe(400);
     });
 
     it('marks the session of the administrator', async () => {

@@ -11,6 +11,7 @@ import { eventually, HttpAgent, RedisServer } from '@nest-session/testing';
 import type { AxeResults } from 'axe-core';
 import type { Browser, BrowserContext, Page, Route } from 'playwright-core';
 import { map } from 'rxjs';
+import type { Session } from '@nest-session/core';
 import type { SessionAdminModuleOptions } from '../../src/index.js';
 import { AdminApp, type AdminAppOptions, closeApps, PATH, PLATFORMS } from '../support/admin.app.js';
 import { FailingHandlers, paymentDue } from '../support/failing.js';
@@ -176,6 +177,74 @@ describe('the page, in Chromium', () => {
     await search(page, 'x');
     await page.getByRole('alert').getByText('No live session has this id').waitFor();
     expect(errors.splice(0)).toEqual([expect.stringContaining('status of 404')]);
+  });
+
+  it('finds a user by what people know, also where several are meant', async () => {
+    const people = new Map([
+      ['1', 'bob@example.com'],
+      ['2', 'bobby@example.com'],
+    ]);
+    const find = (typed: string) => [...people].flatMap(([id, mail]) => (mail.startsWith(typed) ? [id] : []));
+    const app = await start({ users: { find, label: (id) => people.get(id) } });
+    await app.signIn('1');
+    await app.signIn('1');
+    const page = await open(app);
+    await search(page, 'bob@');
+    await page.getByRole('heading', { name: '2 sessions of bob@example.com (1)' }).waitFor();
+    await search(page, 'bob');
+    await page.getByRole('heading', { name: '2 users found by bob' }).waitFor();
+    await page.getByRole('link', { name: 'bob@example.com (1)' }).click();
+    await page.getByRole('heading', { name: '2 sessions of bob@example.com (1)' }).waitFor();
+    await search(page, 'eve');
+    await page.getByRole('heading', { name: 'Nobody found by eve' }).waitFor();
+    await search(page, 'bob@');
+    await press(page, 'End all');
+    await confirm(page, 'End all');
+    await page.getByRole('heading', { name: 'No live session of bob@example.com (1)' }).waitFor();
+  });
+
+  it('finds sessions by an index, says whose each is, and ends one', async () => {
+    const indexes = { item: (session: Pick<Session, 'getAttribute'>) => session.getAttribute<string[]>('cart')?.[0] };
+    const app = await start({}, { session: { indexes } });
+    for (const name of ['bob', 'eve']) await (await app.signIn(name)).agent.post('/cart/apple');
+    const page = await open(app);
+    await page.getByLabel('Search by').selectOption('item');
+    await search(page, 'apple');
+    await page.getByRole('heading', { name: '2 sessions of item apple' }).waitFor();
+    const ofBob = page.locator('#sessions > li', { hasText: 'bob' });
+    await ofBob.getByRole('button', { name: /^End this session/ }).click();
+    await confirm(page, 'End it');
+    await page.getByRole('heading', { name: '1 session of item apple' }).waitFor();
+    expect(await page.getByRole('button', { name: 'End all' }).isVisible()).toBe(false);
+    await page.locator('#sessions > li', { hasText: 'eve' }).waitFor();
+  });
+
+  it('shows twenty sessions of a user at once, and cards on a telephone', async () => {
+    const app = await start();
+    for (let i = 0; i < 20; i++) await app.signIn('bob');
+    const heights = async (width: number) => {
+      const page = await open(app, { hash: '#users?username=bob', width });
+      await page.locator('#sessions > li').nth(19).waitFor();
+      const boxes = await page.locator('#sessions > li').evaluateAll((all) => all.map((each) => each.clientHeight));
+      return Math.max(...boxes);
+    };
+    expect(await heights(1280)).toBeLessThan(70);
+    expect(await heights(360)).toBeGreaterThan(150);
+  });
+
+  it('looks again after a replay, and shows what has failed once more', async () => {
+    const app = await start();
+    await app.signIn('bob');
+    const page = await open(app, { hash: '#letters' });
+    const ofBob = page.locator('#letter-list > li', { hasText: 'bob' });
+    await eventually(async () => {
+      await press(page, 'Refresh');
+      await ofBob.waitFor({ timeout: 1000 });
+    });
+    await ofBob.getByRole('button', { name: /^Replay/ }).click();
+    await status(page).getByText('The application handles it again.').waitFor();
+    await ofBob.waitFor({ state: 'detached' });
+    await ofBob.waitFor();
   });
 
   it('shows which session is bound to its browser, and since when', async () => {

@@ -43,6 +43,10 @@ export class SessionIndexes {
     }
   }
 
+  get names(): string[] {
+    return [...this.#byAttribute.values()].flat().map(({ name }) => name);
+  }
+
   /**
    * An index is among them when its attribute is, also with the value that it seems to have: another request may have
    * changed it in the meantime. @throws SessionIndexError when a value cannot be derived
