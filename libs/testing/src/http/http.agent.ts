@@ -91,7 +91,9 @@ export class HttpAgent {
     this.#options = bindsSessions
       ? { ...options, secure: true, headers: { ...OF_BROWSERS, ...options.headers } }
       : options;
-    this.#key = bindsSessions ? new DeviceKey((path, headers) => this.#send('POST', path, { headers })) : undefined;
+    this.#key = bindsSessions
+      ? new DeviceKey(async (path, headers) => readWhole(await this.#send('POST', path, { headers })))
+      : undefined;
     this.#agent = new Agent({ keepAlive });
   }
 
@@ -183,28 +185,20 @@ export class HttpAgent {
   /** Resolves when the whole body has arrived, whatever the status. Rejects if the connection breaks before that. */
   async request(method: string, path: string, options: HttpRequestOptions = {}): Promise<HttpResponse> {
     await this.#key?.prove(this.#clock.now());
-    const response = await this.#send(method, path, options);
+    const response = await readWhole(await this.#send(method, path, options));
     await this.#key?.takeOffer(response.headers, this.#clock.now());
     return response;
   }
 
-  async #send(method: string, path: string, options: HttpRequestOptions): Promise<HttpResponse> {
-    const message = await this.open(method, path, options);
-    const chunks: Buffer[] = [];
-    for await (const chunk of message) chunks.push(chunk as Buffer);
-    const text = Buffer.concat(chunks).toString();
-    return {
-      status: message.statusCode ?? 0,
-      headers: message.headers,
-      rawHeaders: message.rawHeaders,
-      setCookies: message.headers['set-cookie'] ?? [],
-      text,
-      json: <T>() => JSON.parse(text) as T,
-    };
+  /** Resolves to a response when its headers have arrived. Read the body yourself, or close it with `destroy()`. */
+  async open(method: string, path: string, options: HttpRequestOptions = {}): Promise<IncomingMessage> {
+    await this.#key?.prove(this.#clock.now());
+    const message = await this.#send(method, path, options);
+    await this.#key?.takeOffer(message.headers, this.#clock.now());
+    return message;
   }
 
-  /** Resolves to a response when its headers have arrived. Read the body yourself, or close it with `destroy()`. */
-  open(method: string, path: string, options: HttpRequestOptions = {}): Promise<IncomingMessage> {
+  #send(method: string, path: string, options: HttpRequestOptions): Promise<IncomingMessage> {
     const { body, onHead, signal } = options;
     const headers = lowerCased(this.#headersFor(path), { ...options.headers });
     const content = encode(body, headers);
@@ -240,6 +234,20 @@ export class HttpAgent {
   #cookieUrl(path: string): string {
     return `${this.origin}${path}`;
   }
+}
+
+async function readWhole(message: IncomingMessage): Promise<HttpResponse> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of message) chunks.push(chunk as Buffer);
+  const text = Buffer.concat(chunks).toString();
+  return {
+    status: message.statusCode ?? 0,
+    headers: message.headers,
+    rawHeaders: message.rawHeaders,
+    setCookies: message.headers['set-cookie'] ?? [],
+    text,
+    json: <T>() => JSON.parse(text) as T,
+  };
 }
 
 function notHttp({ origin }: URL): string {

@@ -77,12 +77,11 @@ export class BoundDevices {
     if (!binding && session.isUnreadable(DEVICE_ATTRIBUTE)) return this.#missing(request, session, UNREADABLE);
     if (!binding?.key) return undefined;
     const checks = this.#checks.get(request) ?? new Map<string, DeviceCheck>();
-    const known = checks.get(binding.id);
-    if (known) return known;
-    const check = this.#check(request, session, binding, alias);
+    const check = checks.get(binding.id) ?? this.#check(request, session, binding, alias);
     // Nothing else stays so.
     if (check.evidence === 'proven' || check.reason !== undefined)
       this.#checks.set(request, checks.set(binding.id, check));
+    if (check.evidence === 'proven') session.setProven(binding.id);
     return check;
   }
 

@@ -33,9 +33,10 @@ export function bindingIn(value: unknown): DeviceBinding | undefined {
   return typeof value === 'object' && value !== null ? (value as DeviceBinding) : undefined;
 }
 
-export function deviceIn(value: unknown): BoundDevice | undefined {
-  const key = bindingIn(value)?.key;
-  return key && { bound: key.isConfirmed, since: key.since, algorithm: algorithmOf(key.publicKey)! };
+/** `proven`: the id of the binding that a request has proven, which may be the first one to do so. */
+export function deviceIn(value: unknown, proven: string | undefined): BoundDevice | undefined {
+  const { key, id } = bindingIn(value) ?? {};
+  return key && { bound: key.isConfirmed || id === proven, since: key.since, algorithm: algorithmOf(key.publicKey)! };
 }
 
 const MINUTE = 60_000;

@@ -78,6 +78,7 @@ export class TrackedSession implements Session {
   /** A creation or rotation whose reply was lost: the store may have made it. */
   #unanswered: SentSave | undefined;
   #turn: Promise<unknown> | undefined;
+  #provenBinding: string | undefined;
 
   static create(writer: SessionWriter, timeouts: SessionTimeouts, presentedIds: readonly string[] = []) {
     const { id, token } = writer.drawKey();
@@ -168,7 +169,12 @@ export class TrackedSession implements Session {
   }
 
   get device(): BoundDevice | undefined {
-    return deviceIn(this.peekAttribute(DEVICE_ATTRIBUTE));
+    return deviceIn(this.peekAttribute(DEVICE_ATTRIBUTE), this.#provenBinding);
+  }
+
+  /** The request has proven to come from the browser of the binding with this id. */
+  setProven(bindingId: string): void {
+    this.#provenBinding = bindingId;
   }
 
   get authenticatedAt(): number | undefined {
