@@ -7,7 +7,7 @@ import {
   SessionCreatedEvent,
   SessionEvent,
 } from '@nest-session/core';
-import { ForeignSessions, generateSessionKey, SessionExtension } from '@nest-session/core/internal';
+import { ForeignSessions, generateSessionKey, marksOf, SessionExtension } from '@nest-session/core/internal';
 import type { RedisSessionModuleOptions } from '@nest-session/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, RedisServer } from '@nest-session/testing';
@@ -117,6 +117,7 @@ describe.each([
       find: () => [],
       named: () => ({}) as never,
     };
+    await marksOf(repository)!.leave(hashOfValue('ann'), 1, 600_000);
     await repository.deleteByIndex(PRINCIPAL_NAME_INDEX_NAME, 'ann');
     await repository.endEverySession();
     const epochs = (await client.keys('*')).filter((key) => documented(key) === 'nest:session:epoch');

@@ -10,6 +10,7 @@ export const KEYS = {
   'nest:session:sessions:forwarded:<previous id>': 'string',
   'nest:session:sessions:taken-over:<id>': 'string',
   'nest:session:revoked:<index name>:<hash>': 'string',
+  'nest:session:marks:<hash>': 'string',
   'nest:session:ledger:<hash>': 'hash',
   'nest:session:epoch': 'hash',
   'nest:session:cleanup': 'string',
