@@ -13,7 +13,7 @@ import { temporaryFolder } from './temporary-folder.mjs';
 
 const VERSION = '26.7.3';
 const LEAST_MEMORY = 1.5e9;
-const LONGEST_START = 600_000;
+const LONGEST_START = 1_200_000;
 const UNFETCHED = /Could not (?:find|resolve|transfer)|could not be resolved|UnknownHostException/;
 /** It pushes security events, and to addresses with http as well. */
 const EVENTS = ['--features=ssf', '--spi-ssf-transmitter--default--allow-insecure-push-targets=true'];

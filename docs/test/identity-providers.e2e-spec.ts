@@ -72,6 +72,7 @@ afterEach(async () => {
 
 async function open(): Promise<Page> {
   const browser = await chromium.newContext();
+  browser.setDefaultTimeout(SLOWLY);
   browsers.push(browser);
   return browser.newPage();
 }
