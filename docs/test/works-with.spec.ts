@@ -16,7 +16,17 @@ const TOOLS = [
 ];
 /** Imported for their types alone. */
 const TYPES = ['express', 'fastify'];
-const OF_THE_TESTS = [...TOOLS, ...TYPES, 'cluster-key-slot', 'ioredis-5', 'selfsigned', 'tough-cookie', 'typescript'];
+const OF_THE_TESTS = [
+  ...TOOLS,
+  ...TYPES,
+  'cluster-key-slot',
+  'ioredis-5',
+  'selfsigned',
+  'tough-cookie',
+  'typescript',
+  'yaml',
+  '@angular-devkit/schematics',
+];
 
 interface Row {
   readonly name: string;

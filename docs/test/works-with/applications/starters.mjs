@@ -40,7 +40,8 @@ export const STARTERS = [
     ...NEST_11,
     afterwards: ['generate', 'app', 'shop'],
     project: 'shop',
-    test: ['npx', 'jest', '--config', 'apps/shop/test/jest-e2e.json'],
+    // The generated test does not close its application, so that its process would never end.
+    test: ['npx', 'jest', '--config', 'apps/shop/test/jest-e2e.json', 'sessions'],
   },
   {
     name: 'Nest 11, SWC, Jest, yarn',

@@ -40,7 +40,7 @@ export class CsrfError extends ForbiddenException {
   }
 }
 
-const SKIP_CSRF = Symbol('SKIP_CSRF');
+export const SKIP_CSRF = Symbol('SKIP_CSRF');
 
 /**
  * Exempts a handler, or all of a controller, from `CsrfGuard`: webhooks, and clients that authenticate each request by

@@ -3,9 +3,11 @@ import {
   Get,
   type NestInterceptor,
   Next,
+  Post,
   Redirect,
   Render,
   Req,
+  RequestMethod,
   Res,
   Session,
   Sse,
@@ -35,6 +37,7 @@ const INTERCEPTORS: EnhancerKind = { key: keysOnMethod(UseInterceptors(class {})
 const FILTERS: EnhancerKind = { key: keysOnMethod(UseFilters(class {} as Type))[0], use: UseFilters };
 
 const ROUTE = keysOnMethod(Get());
+const [METHOD] = ROUTE.filter((key) => valueOn(Get(), key) !== valueOn(Post(), key));
 const REDIRECTED_OR_RENDERED = [Redirect(), Render('')].flatMap(keysOnMethod);
 const SENT_OTHERWISE = [...keysOnMethod(Sse('')).filter((key) => !ROUTE.includes(key)), ...REDIRECTED_OR_RENDERED];
 
@@ -47,12 +50,21 @@ export const isMetadataKnown = [GUARDS, INTERCEPTORS, FILTERS, { key: ROUTE[0] }
   ({ key }) => key !== undefined,
 );
 
-function keysOnMethod(decorate: MethodDecorator): unknown[] {
+/** Where a decorator of methods keeps what it knows. */
+export function keysOnMethod(decorate: MethodDecorator): unknown[] {
+  return Reflect.getOwnMetadataKeys(methodWith(decorate));
+}
+
+function valueOn(decorate: MethodDecorator, key: unknown): unknown {
+  return Reflect.getMetadata(key, methodWith(decorate));
+}
+
+function methodWith(decorate: MethodDecorator): () => void {
   const { prototype } = class {
     method(): void {}
   };
   decorate(prototype, 'method', Object.getOwnPropertyDescriptor(prototype, 'method')!);
-  return Reflect.getOwnMetadataKeys(prototype.method);
+  return prototype.method;
 }
 
 function keysOnParameter(decorate: ParameterDecorator): unknown[] {
@@ -80,6 +92,11 @@ function parametersOf(controller: Type, name: string): string[] {
 
 export function isRoute(method: object): boolean {
   return ROUTE.some((key) => Reflect.hasMetadata(key, method));
+}
+
+/** `GET`, `POST` and so on, or `ALL`. */
+export function requestMethodOf(method: object): string {
+  return RequestMethod[Reflect.getMetadata(METHOD, method) as RequestMethod];
 }
 
 export function isRedirectedOrRendered(method: object): boolean {

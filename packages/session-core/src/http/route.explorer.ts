@@ -22,6 +22,12 @@ interface NamedHandler extends Handler {
   readonly isOfController: boolean;
 }
 
+export interface SessionRoute extends Handler {
+  readonly name: string;
+  /** Whether it may use the session of its request: by a parameter, or by what is injected. */
+  readonly canHaveSession: boolean;
+}
+
 interface GraphqlOptions {
   readonly include?: readonly unknown[];
   readonly fieldResolverEnhancers?: readonly string[];
@@ -65,15 +71,27 @@ export class RouteExplorer {
    * redirect or render: guards and middleware may have changed the session, as a login by Passport does.
    */
   handlersToIntercept(isSavedByNest: boolean): Handler[] {
-    const { injectsContext } = this;
+    const canHaveSession = this.#sessionUsers();
     const isLeftToNest = (handler: NamedHandler) =>
       isSavedByNest && !isIntercepted(handler) && !isSentOtherwise(handler, handler.name);
     return this.#handlers().filter((handler) => {
-      const { wrapper, controller, method, name } = handler;
+      const { method } = handler;
       const isSavedHere = handler.isOfController ? isRoute(method) && !isLeftToNest(handler) : isRootResolver(method);
-      const canChange = () => injectsContext || !wrapper.isDependencyTreeStatic() || takesRequest(controller, name);
-      return isSavedHere && (canChange() || isRedirectedOrRendered(method));
+      return isSavedHere && (canHaveSession(handler) || isRedirectedOrRendered(method));
     });
+  }
+
+  /** All routes of controllers. */
+  sessionRoutes(): SessionRoute[] {
+    const canHaveSession = this.#sessionUsers();
+    const routes = this.#handlers().filter(({ isOfController, method }) => isOfController && isRoute(method));
+    return routes.map((handler) => ({ ...handler, canHaveSession: canHaveSession(handler) }));
+  }
+
+  #sessionUsers(): (handler: NamedHandler) => boolean {
+    const { injectsContext } = this;
+    return ({ wrapper, controller, name }) =>
+      injectsContext || !wrapper.isDependencyTreeStatic() || takesRequest(controller, name);
   }
 
   /** The routes and resolvers that have interceptors of the application by decorators; with `isEach`, all of them. */

@@ -3,7 +3,12 @@ import type { SecurityLevel } from '../option-reading/security-level.js';
 import type { SessionToken } from '../session/session-token.js';
 import { CookieSessionIdResolver } from './cookie-session-id.resolver.js';
 import type { CookieOptions, SetCookieAttributes } from './cookie.options.js';
-import { type SessionClient, SessionIdResolver, type TokenRefusalListener } from './session-id.resolver.js';
+import {
+  type SessionClient,
+  SessionIdResolver,
+  type TokenCarrier,
+  type TokenRefusalListener,
+} from './session-id.resolver.js';
 
 /**
  * Gives a browser several sessions, with a cookie for each alias. The URL of a request contains the alias. It is not
@@ -23,6 +28,11 @@ export class AliasedSessionIdResolver extends SessionIdResolver {
       ALIASES.map((alias) => [alias, new CookieSessionIdResolver({ ...cookie, name: nameFor(alias) }, security)]),
     );
     this.headers = this.#cookieOf(DEFAULT_ALIAS).headers;
+  }
+
+  /** @internal That of the default alias. */
+  override get carriers(): readonly TokenCarrier[] {
+    return this.#cookieOf(DEFAULT_ALIAS).carriers;
   }
 
   aliasOf(request: IncomingMessage): string {

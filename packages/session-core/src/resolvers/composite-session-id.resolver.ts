@@ -8,6 +8,7 @@ import {
   type SessionClient,
   SessionIdResolver,
   type TokenRefusalListener,
+  type TokenCarrier,
 } from './session-id.resolver.js';
 
 // Reserves room for each resolver that follows, so that cookies planted for the first cannot hide the token of the
@@ -36,6 +37,11 @@ export class CompositeSessionIdResolver extends SessionIdResolver {
     }
     this.#resolvers = [first, ...others];
     this.headers = [...new Set(resolvers.flatMap(({ headers }) => headers))];
+  }
+
+  /** @internal */
+  override get carriers(): readonly TokenCarrier[] {
+    return this.#resolvers.flatMap(({ carriers }) => carriers);
   }
 
   resolve(request: IncomingMessage, onRefused?: TokenRefusalListener): SessionToken[] {

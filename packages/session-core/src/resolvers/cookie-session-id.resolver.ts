@@ -22,6 +22,7 @@ import {
   MOST_TOKENS,
   type SessionClient,
   SessionIdResolver,
+  type TokenCarrier,
   type TokenRefusal,
   type TokenRefusalListener,
 } from './session-id.resolver.js';
@@ -48,6 +49,11 @@ export class CookieSessionIdResolver extends SessionIdResolver {
     reader.finish();
     this.#codec = new CookieCodec(this.#cookie);
     this.#diagnosis = new CookieWarnings(this.#cookie.name);
+  }
+
+  /** @internal */
+  override get carriers(): readonly TokenCarrier[] {
+    return [{ in: 'cookie', name: this.name }];
   }
 
   /** The name of the cookie. */

@@ -28,6 +28,12 @@ export type TokenRefusal = 'malformed' | 'unsigned' | 'badly signed';
  */
 export type TokenRefusalListener = (request: IncomingMessage, refusal: TokenRefusal) => boolean;
 
+/** In words of OpenAPI. */
+export interface TokenCarrier {
+  readonly in: 'cookie' | 'header';
+  readonly name: string;
+}
+
 /** Reads tokens from requests and writes them to responses. Never asks the store. */
 export abstract class SessionIdResolver {
   /** The request headers that carry the token; responses that use the session get them in `Vary`. */
@@ -58,6 +64,11 @@ export abstract class SessionIdResolver {
   /** The attributes of the cookie in the response to a request, or undefined if it sets no cookie. Never throws. */
   cookieFor(_request: IncomingMessage): SetCookieAttributes | undefined {
     return undefined;
+  }
+
+  /** @internal The cookies and headers that have the token. */
+  get carriers(): readonly TokenCarrier[] {
+    return this.headers.filter((name) => name !== 'Cookie').map((name) => ({ in: 'header', name }));
   }
 
   /** @internal Where a browser without a session keeps its CSRF token; undefined when tokens are in no cookie. */

@@ -79,7 +79,7 @@ export class Application {
   }
 
   /** Writes what is missing to package.json. Returns the names of these packages. */
-  require(dependencies: Packages, devDependencies: Packages = {}): string[] {
+  addPackages(dependencies: Packages, devDependencies: Packages = {}): string[] {
     const isMissing = ([name]: [string, string]) => !(name in this.packages);
     const [runtime, development] = [dependencies, devDependencies].map((all) => Object.entries(all).filter(isMissing));
     const added = [...runtime!, ...development!].map(([name]) => name);

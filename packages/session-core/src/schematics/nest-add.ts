@@ -51,7 +51,7 @@ function addSessions(application: Application, options: AddOptions, context: Sch
   enableShutdownHooks(application, context);
   if (traits.has('test')) addTest(application, templates);
   if (traits.has('compose')) addRedis(application, templates, context);
-  const added = application.require(packagesFor(application, traits), testPackagesFor(application, traits));
+  const added = application.addPackages(packagesFor(application, traits), testPackagesFor(application, traits));
   if (added.length > 0 && options.skipInstall)
     context.logger.info(`Install what package.json asks for: ${added.join(', ')}.`);
   if (added.length > 0 && !options.skipInstall) install(context);

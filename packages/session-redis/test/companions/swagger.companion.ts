@@ -1,12 +1,12 @@
 import { Body, Controller, type INestApplication, Post } from '@nestjs/common';
-import { ApiCookieAuth, DocumentBuilder, SwaggerModule } from '@nestjs/swagger';
+import { DocumentBuilder, SwaggerModule } from '@nestjs/swagger';
 import { Session } from '@nest-session/core';
+import { documentSession } from '@nest-session/core/swagger';
 import type { Companion } from './main.js';
 
 @Controller('cart')
 class CartController {
   @Post()
-  @ApiCookieAuth('session')
   add(@Session() session: Session, @Body() { item }: { item: string }) {
     return session.updateAttribute<string[]>('items', (items = []) => [...items, item]);
   }
@@ -15,7 +15,7 @@ class CartController {
 export const companion: Companion = {
   controllers: [CartController],
   configure: (app: INestApplication) => {
-    const config = new DocumentBuilder().addCookieAuth('SESSION', { type: 'apiKey', in: 'cookie' }, 'session').build();
+    const config = documentSession(new DocumentBuilder(), app).build();
     SwaggerModule.setup('docs', app, () => SwaggerModule.createDocument(app, config));
   },
 };
