@@ -165,16 +165,16 @@ it('a handler that fails or hangs does not change the answer', async () => {
 
 it('what has begun is finished at a shutdown, and what comes then gets a 503', async () => {
   const app = await start({ redis: { url: proxy.url, commandTimeout: '60s', events: { consume: false } } });
-  const agents = await Promise.all(Array.from({ length: 20 }, (_, i) => app.signedIn(login('ann', `s-${i}`))));
-  const tokens = await Promise.all(agents.map((_, i) => provider.logoutToken({ sid: `s-${i}` })));
+  const agents = [await app.signedIn(login()), await app.signedIn(login())];
+  const token = await provider.logoutToken({ sub: 'ann' });
   proxy.hold('reply', (burst) => isOfLogout(burst));
-  const answers = Promise.all(tokens.map((token) => app.logOut(token)));
+  const begun = app.logOut(token);
   await proxy.untilHeld();
   const closing = app.nest.close();
   const late = provider.logoutToken({ sid: 's-0' }).then((token) => app.logOut(token));
   await expect(late).resolves.toMatchObject({ status: 503 });
   proxy.release();
-  expect(new Set((await answers).map(({ status }) => status))).toEqual(new Set([200]));
+  expect((await begun).json()).toEqual({ ended: agents.length });
   await closing;
   const other = await start();
   expect(await storeOf(other).findByPrincipalName('ann')).toEqual([]);

@@ -34,7 +34,7 @@ export function bindingIn(value: unknown): DeviceBinding | undefined {
 }
 
 /** `proven`: the id of the binding that a request has proven, which may be the first one to do so. */
-export function deviceIn(value: unknown, proven: string | undefined): BoundDevice | undefined {
+export function deviceIn(value: unknown, proven?: string): BoundDevice | undefined {
   const { key, id } = bindingIn(value) ?? {};
   return key && { bound: key.isConfirmed || id === proven, since: key.since, algorithm: algorithmOf(key.publicKey)! };
 }
