@@ -309,6 +309,8 @@ describe.each(PLATFORMS)('groups and dead letters on %s', (platform) => {
         username: 'ada',
         sessions: {
           areIndexed: true,
+          areNamed: false,
+          indexes: [],
           store: { ...store, count: 1, overdue: 0, notifications: 'listening', groups: [{ ...group, deadLetters: 1 }] },
           health: { state: 'up', reasons: [] },
         },
@@ -327,7 +329,7 @@ it('what a store in memory lacks is not there', async () => {
   const app = await AdminApp.start();
   const admin = await app.admin();
   expect((await admin.get(`${PATH}/overview`)).json()).toMatchObject({
-    sessions: { areIndexed: true, store: null, health: null },
+    sessions: { areIndexed: true, areNamed: false, indexes: [], store: null, health: null },
     deadlines: null,
     groupsOf: [],
   });

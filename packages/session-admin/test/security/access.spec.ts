@@ -22,7 +22,7 @@ const PRIVATE = {
   'cross-origin-resource-policy': 'same-origin',
 };
 
-const READS = ['', '/overview', '/sessions?username=bob', '/groups', '/dead-letters', '/deadlines'];
+const READS = ['', '/overview', '/users?text=bob', '/sessions?username=bob', '/groups', '/dead-letters', '/deadlines'];
 
 describe.each(PLATFORMS)('the option `access` on %s', (platform) => {
   const start = (access: AdminAccess | Promise<AdminAccess>) =>
