@@ -25,7 +25,7 @@ export interface Owner {
   cookies(): Promise<ReadonlyMap<string, string>>;
 }
 
-export interface Scene {
+interface Scene {
   readonly owner: Owner;
   /** Where thieves find the application. */
   readonly origin: string;
@@ -33,7 +33,7 @@ export interface Scene {
 }
 
 /** What thief and owner get, and what the application is told of. */
-export interface Loot {
+interface Loot {
   readonly thief: 'everything' | 'everything for `lifetime`, then nothing' | 'nothing';
   readonly isOwnerIn: boolean;
   readonly told: readonly string[];

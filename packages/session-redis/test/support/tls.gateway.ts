@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:https';
 import type { AddressInfo } from 'node:net';
 
 /** `refuse`: it answers 503 itself; `lose`: the application has answered, and the client hears nothing. */
-export type GatewayFault = 'refuse' | 'lose';
+type GatewayFault = 'refuse' | 'lose';
 
 /**
  * Ends TLS in front of an application, and answers 503 while there is none, as load balancers do. Of the host
