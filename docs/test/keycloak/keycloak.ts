@@ -39,14 +39,9 @@ export class Keycloak {
       'ssf.validPushUrls': endpoint,
     };
     await this.request('PUT', path, { ...client, attributes: { ...(client!['attributes'] as object), ...settings } });
-    const attributes = { 'include.in.token.scope': 'true' };
-    for (const name of scopes) {
-      // A realm that was imported has none of them.
-      await this.request('POST', '/client-scopes', { name, protocol: 'openid-connect', attributes });
-      const all = await this.request<{ id: string; name: string }[]>('GET', '/client-scopes');
-      const { id } = all.find((scope) => scope.name === name)!;
+    const all = await this.request<{ id: string; name: string }[]>('GET', '/client-scopes');
+    for (const { id } of all.filter(({ name }) => scopes.includes(name)))
       await this.request('PUT', `${path}/optional-client-scopes/${id}`);
-    }
     const credentials = { client_id: 'shop', client_secret: String(client!['secret']) };
     const grant = { grant_type: 'client_credentials', ...credentials, scope: scopes.join(' ') };
     const token = await this.#token('shop', grant);

@@ -54,22 +54,24 @@ export class LogoutProxy {
     onward.on('error', () => to.writeHead(502).end());
     onward.on('response', (response) => {
       const status = response.statusCode!;
-      if (url === LOGOUT_PATH) {
-        const token = new URLSearchParams(body.toString()).get('logout_token') ?? '';
-        this.logouts.push(readTold(token, body.toString(), status));
-      }
-      if (url === EVENTS_PATH) this.events.push(readTold(body.toString(), body.toString(), status));
+      this.#record(url!, body.toString(), status);
       to.writeHead(status, response.headers);
       response.pipe(to);
     });
     onward.end(body);
   }
+
+  #record(path: string, body: string, status: number): void {
+    if (path === LOGOUT_PATH) {
+      const token = new URLSearchParams(body).get('logout_token') ?? '';
+      this.logouts.push({ ...decoded(token), body, status });
+    }
+    if (path === EVENTS_PATH) this.events.push({ ...decoded(body), body, status });
+  }
 }
 
-function readTold(token: string, body: string, status: number): Told {
-  const [header, claims] = token
-    .split('.')
-    .slice(0, 2)
-    .map((part) => JSON.parse(Buffer.from(part, 'base64url').toString()) as object);
-  return { header: header!, claims: claims as Told['claims'], body, status };
+function decoded(token: string): Pick<Told, 'header' | 'claims'> {
+  const parts = token.split('.').slice(0, 2);
+  const [header, claims] = parts.map((part) => JSON.parse(Buffer.from(part, 'base64url').toString()) as object);
+  return { header: header!, claims: claims as Told['claims'] };
 }
