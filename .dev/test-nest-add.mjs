@@ -153,7 +153,12 @@ async function visit({ prefix, project, flags }, folder, env) {
   try {
     const [port, redisPort] = [await freePort(), await freePort()];
     const address = flags.includes('--store=memory') ? {} : await startRedis(folder, redisPort, start);
-    start('node', [join('dist', project && `apps/${project}`, 'main.js')], { PORT: `${port}`, ...address });
+    // A further application of a monorepo reads the name in small letters.
+    start('node', [join('dist', project && `apps/${project}`, 'main.js')], {
+      PORT: `${port}`,
+      port: `${port}`,
+      ...address,
+    });
     const ask = async (path, options) => {
       const response = await fetch(`http://127.0.0.1:${port}${prefix}${path}`, options);
       return `${response.status} ${await response.text()}`;
