@@ -12,6 +12,7 @@ const TOOLS = [
   'axe-core',
   'expect-type',
   'fast-check',
+  'jose',
   'playwright-core',
 ];
 /** Imported for their types alone. */
