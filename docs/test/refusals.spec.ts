@@ -27,8 +27,13 @@ const EXCEPTIONS = [
 /** Where a status stands that is no body of ours, and why. */
 const OTHERS = new Map([
   ['packages/session-core/src/errors/refusals.ts', 'the table'],
+  ['packages/session-core/src/openapi/document-session.ts', 'describes the responses'],
   ['packages/session-core/src/device/device-endpoints.ts', 'the protocol of browsers has no bodies'],
   ['packages/session-core/src/device/bound-devices.ts', 'compares the status of a response'],
+  [
+    'packages/session-provider-logout/src/endpoints/provider-endpoints.ts',
+    'the protocols of identity providers have bodies of their own',
+  ],
   ['packages/session-websockets/src/gateways/platforms.ts', 'sends what ws sends when the application refuses'],
 ]);
 

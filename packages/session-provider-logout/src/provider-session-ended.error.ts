@@ -1,4 +1,5 @@
-import { HttpStatus, UnauthorizedException } from '@nestjs/common';
+import { UnauthorizedException } from '@nestjs/common';
+import { refusalBody } from '@nest-session/core/internal';
 
 /**
  * Thrown by the save of a sign-in with `provider`, when the identity provider has signed the user out while the sign-in
@@ -7,14 +8,9 @@ import { HttpStatus, UnauthorizedException } from '@nestjs/common';
  */
 export class ProviderSessionEndedError extends UnauthorizedException {
   constructor() {
-    const message = 'The identity provider has ended the login: sign in again';
-    super({
-      statusCode: HttpStatus.UNAUTHORIZED,
-      message,
-      error: 'Unauthorized',
-      reason: 'provider-session-ended',
-    });
+    const body = refusalBody('provider-session-ended');
+    super(body);
     this.name = 'ProviderSessionEndedError';
-    this.message = message;
+    this.message = body.message;
   }
 }

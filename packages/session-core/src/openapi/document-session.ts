@@ -5,6 +5,7 @@ import { SESSION_OPTIONS } from '../configuration/session.module-definition.js';
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
 import { CsrfGuard, SAFE_METHODS, SKIP_CSRF } from '../csrf/csrf.guard.js';
 import { DEVICE_BOUND } from '../device/device-bound.guard.js';
+import { REFUSALS } from '../errors/refusals.js';
 import { AuthenticatedGuard } from '../guards/authenticated.guard.js';
 import { isGuardedBy, keysOnMethod, requestMethodOf } from '../http/handler-metadata.js';
 import { AUTHENTICATION, PUBLIC } from '../http/revocation.js';
@@ -25,17 +26,21 @@ const [RESPONSES_KEY] = keysOnMethod(ApiResponse({ status: 503 }) as MethodDecor
 
 type Status = keyof typeof RESPONSES;
 
-const BODY = {
-  type: 'object',
-  required: ['statusCode', 'message'],
-  properties: {
-    statusCode: { type: 'integer' },
-    message: { type: 'string' },
-    error: { type: 'string' },
-    reason: { type: 'string', description: 'For programs' },
-    maxAge: { type: 'integer', description: 'How many seconds ago the sign-in may be' },
-  },
-};
+function schemaOf(status: Status) {
+  const reasons = Object.values(REFUSALS).filter(({ statusCode }) => statusCode === status);
+  return {
+    type: 'object',
+    required: ['statusCode', 'message'],
+    properties: {
+      statusCode: { type: 'integer' },
+      message: { type: 'string' },
+      error: { type: 'string' },
+      reason: { type: 'string', enum: reasons.map(({ reason }) => reason), description: 'For programs' },
+      maxAge: { type: 'integer', description: 'How many seconds ago the sign-in may be' },
+    },
+    example: { statusCode: status, message: RESPONSES[status] },
+  };
+}
 
 /**
  * Tells OpenAPI of sessions: how a request carries the token, and which routes need a login or may respond with 401,
@@ -62,8 +67,7 @@ export function documentSession<Builder extends DocumentBuilder>(
     const statuses = rules.statusesOf(route);
     const own = (Reflect.getMetadata(RESPONSES_KEY, method) ?? {}) as object;
     for (const status of statuses.filter((each) => !(each in own))) {
-      const schema = { ...BODY, example: { statusCode: status, message: RESPONSES[status] } };
-      document(ApiResponse({ status, description: RESPONSES[status], schema }));
+      document(ApiResponse({ status, description: RESPONSES[status], schema: schemaOf(status) }));
     }
     if (statuses.includes(401)) for (const scheme of schemes) document(ApiSecurity(scheme));
   }

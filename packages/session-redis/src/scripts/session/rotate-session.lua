@@ -110,6 +110,5 @@ if entries then move_entries(session, new.id, entries, change, now) end
 add_renewal(session, change, size, now)
 write_change(session.key, change)
 rename(partition.prefix, session, new)
-local mark = mark_of_rotation(new.id, change, entries and entries.was, entries and entries.is)
-redis.call('SET', mark_key, mark, 'PX', forwarded_for)
+redis.call('SET', mark_key, mark_of_rotation(new.id, change, (entries or {}).was, (entries or {}).is), 'PX', forwarded_for)
 return { 'saved', change.sign_in and now or nil }
