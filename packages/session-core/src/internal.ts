@@ -116,7 +116,7 @@ export { type SaveOutcome, SHOWN_SESSION } from './session/session.js';
 export type { SessionRule } from './session/session-rule.js';
 export { TrackedSession } from './session/tracked-session.js';
 export { TurnQueue } from './session/turn.queue.js';
-export { DEVICE_INDEX, deviceIn } from './device/device-binding.js';
+export { deviceIn } from './device/device-binding.js';
 export { traced } from './telemetry/channels.js';
 export {
   DEADLINE_READER,

@@ -10,10 +10,9 @@ import {
   Query,
   Req,
 } from '@nestjs/common';
-import { IndexedSessionRepository, PRINCIPAL_NAME_INDEX_NAME, SessionRepository, Sessions } from '@nest-session/core';
+import { IndexedSessionRepository, SessionRepository, Sessions } from '@nest-session/core';
 import {
   beganAt,
-  DEVICE_INDEX,
   type InspectedSession,
   inspectSessions,
   isOwnAttribute,
@@ -50,9 +49,8 @@ export class UserSessions {
   }
 
   /** The indexes of the application. */
-  get indexes(): string[] {
-    const names = this.areIndexed ? (this.sessionOptions?.indexes.names ?? []) : [];
-    return names.filter((name) => name !== PRINCIPAL_NAME_INDEX_NAME && name !== DEVICE_INDEX);
+  get indexes(): readonly string[] {
+    return this.areIndexed ? (this.sessionOptions?.indexes.names ?? []) : [];
   }
 
   get areNamed(): boolean {

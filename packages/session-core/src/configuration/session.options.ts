@@ -354,8 +354,9 @@ function readIndexes(reader: OptionReader, isBound: boolean): SessionIndexes {
     return problem === undefined ? [] : [`Option \`indexes\`: the index ${JSON.stringify(name)} ${problem}.`];
   });
   for (const problem of problems) reader.problem(problem);
-  const ofDevices: Record<string, SessionIndex> = isBound ? { [DEVICE_INDEX]: nameOfBinding } : {};
-  return new SessionIndexes({ ...(problems.length > 0 ? {} : indexes), ...ofDevices });
+  const all = new SessionIndexes(problems.length > 0 ? {} : indexes);
+  if (isBound) all.add({ [DEVICE_INDEX]: nameOfBinding });
+  return all;
 }
 
 /** Under no name where none is bound. */

@@ -26,9 +26,13 @@ export const NO_INDEXES: IndexChanges = new Map();
  * other requests write at the same time, and the two always agree.
  */
 export class SessionIndexes {
+  /** The names of those of the application. */
+  readonly names: readonly string[];
   readonly #byAttribute = new Map<string, Definition[]>();
+
   /** The index of principals and these. @throws TypeError for an invalid one, such as one that reads two attributes */
   constructor(indexes: Readonly<Record<string, SessionIndex>> = {}) {
+    this.names = Object.keys(indexes);
     const principals: SessionIndex = ({ principalName }) => principalName;
     this.add({ [PRINCIPAL_NAME_INDEX_NAME]: principals, ...indexes });
   }
@@ -41,10 +45,6 @@ export class SessionIndexes {
       const others = this.#byAttribute.get(attribute) ?? [];
       this.#byAttribute.set(attribute, [...others, { name, attribute, valueOf }]);
     }
-  }
-
-  get names(): string[] {
-    return [...this.#byAttribute.values()].flat().map(({ name }) => name);
   }
 
   /**
