@@ -84,6 +84,7 @@ const SCRIPTS: Partial<Record<RightsName, string[]>> = {
     'stream/replay-dead-letter',
     'stream/discard-dead-letter',
   ],
+  repartitioning: ['verification/verify-letters'],
   // Not those that look at deadlines.
   verification: ALL_SCRIPTS.filter((name) => /^verification\/verify-(?!deadlines|due)/.test(name)),
 };
