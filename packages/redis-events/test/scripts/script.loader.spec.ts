@@ -36,6 +36,7 @@ const REPLY_TYPES: Record<string, string | null> = {
   'session/raise-epoch': null,
   'session/end-older-sessions': null,
   'session/finish-epoch': null,
+  'session/leave-mark': null,
   'session/leave-revocation-mark': null,
   'session/leave-takeover-mark': null,
   'session/set-aside-index': null,

@@ -14,6 +14,7 @@ const OWN = [
   'nest-session.rememberMe',
   'nest-session.cookieMaxAge',
   'nest-session.initialized',
+  'nest-session.provider',
 ];
 
 const FEW = { maxAttributes: 10, maxSessionSize: 100_000 };

@@ -4,7 +4,7 @@
 local OWN = { ['sessionAttr:nest-session.principal'] = true, ['sessionAttr:nest-session.rememberMe'] = true,
   ['sessionAttr:nest-session.cookieMaxAge'] = true, ['sessionAttr:nest-session.initialized'] = true,
   ['sessionAttr:nest-session.visitor.csrf'] = true, ['sessionAttr:nest-session.visitor.device'] = true,
-  ['sessionAttr:nest-session.visitor.turn'] = true,
+  ['sessionAttr:nest-session.visitor.turn'] = true, ['sessionAttr:nest-session.provider'] = true,
 }
 
 -- The bytes of a field with this text; nil when it is no attribute that counts.
