@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { mkdir, open, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -26,7 +27,8 @@ export class ProgramClock {
    * @throws Error that names the missing programs
    */
   environment(): Promise<Record<string, string>> {
-    // Once: what runs already has both files mapped.
+    // What runs already has both files mapped. A server that stops takes its folder with it.
+    if (!existsSync(this.#library)) this.#environment = undefined;
     return (this.#environment ??= this.#make());
   }
 

@@ -6,7 +6,7 @@ import { DetachedSession } from './detached-session.js';
 import type { RequestSession } from './request-session.js';
 import { RequestSessions } from './request-sessions.js';
 import { ResponseCommit } from './response-commit.js';
-import { isUpgrade } from './upgrade-origins.js';
+import { isUpgrade } from './request-session.loader.js';
 
 export interface Call {
   /** `graphql`: also where its context has no request. `operation`: a resolver over a connection, such as a socket. */

@@ -290,3 +290,7 @@ const TWO_PRINCIPALS =
 const REFUSED_PRINCIPALS =
   'A request presented live sessions of two principals, and gets a 409 response if it uses its session: a cookie may ' +
   'have been planted in the browser of a user, who has to delete the cookies of this site';
+
+export function isUpgrade(request: IncomingMessage): boolean {
+  return (request as { readonly upgrade?: boolean }).upgrade === true;
+}

@@ -18,7 +18,7 @@ import { RotatingTokens } from '../device/rotating-tokens.js';
 import { DeviceEndpoints } from '../device/device-endpoints.js';
 import { IndexedSessionRepository } from '../repository/indexed-session.repository.js';
 import { DetachedSession } from './detached-session.js';
-import { RequestSessionLoader } from './request-session.loader.js';
+import { isUpgrade, RequestSessionLoader } from './request-session.loader.js';
 import { GuardedConnections, OpenConnections, SessionEndListener } from './open-connections.js';
 import { sharedResponseFunctions } from './response-hold.js';
 import type { TrackedSession } from '../session/tracked-session.js';
@@ -28,7 +28,7 @@ import { deviceOf } from './session-device.js';
 import { SessionExtension } from './session-extension.js';
 import type { NamedForeignSession } from './session-takeover.js';
 import { SessionScope } from './session.scope.js';
-import { isUpgrade, UpgradeOrigins } from './upgrade-origins.js';
+import { UpgradeOrigins } from './upgrade-origins.js';
 
 /** By the HTTP server of an application, and by the function that it calls with each request. */
 const applications = new WeakMap<object, RequestSessions>();

@@ -6,7 +6,7 @@ import type { RequestSessions } from './request-sessions.js';
 import { ResponseCommit } from './response-commit.js';
 import { isDestroyed } from './response-hold.js';
 import { sessionProperty } from './session-property.js';
-import { isUpgrade } from './upgrade-origins.js';
+import { isUpgrade } from './request-session.loader.js';
 
 /** Serves requests, as the filter of Spring Session does: what each goes through stands in this file, in its order. */
 export class RequestServer {

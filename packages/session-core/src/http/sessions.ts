@@ -12,7 +12,7 @@ import type { RequestSession } from './request-session.js';
 import { RequestSessions } from './request-sessions.js';
 import { ResponseCommit } from './response-commit.js';
 import { endForeign } from './session-takeover.js';
-import { isUpgrade } from './upgrade-origins.js';
+import { isUpgrade } from './request-session.loader.js';
 
 /**
  * The sessions of the application: those of a principal, and that of a request for code that has no `@Session()`. What

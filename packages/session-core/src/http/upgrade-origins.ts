@@ -31,7 +31,3 @@ export class UpgradeOrigins {
     return isOriginOf(origin, request, [host]) && !(this.#isHttpsOnly && mayHaveBeenChanged(origin, request));
   }
 }
-
-export function isUpgrade(request: IncomingMessage): boolean {
-  return (request as { readonly upgrade?: boolean }).upgrade === true;
-}

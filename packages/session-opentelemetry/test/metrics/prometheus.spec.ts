@@ -3,7 +3,7 @@ import { deadline, DeadlineModule, Deadlines, OnDeadline } from '@nest-session/d
 import { RedisSessionModule } from '@nest-session/redis';
 import { RedisDeadlineModule } from '@nest-session/deadlines/redis';
 import { LeakGuard } from '@nest-session/test-infrastructure';
-import { eventually, RedisServer } from '@nest-session/testing';
+import { eventually, HttpAgent, RedisServer } from '@nest-session/testing';
 import { COUNTERS, GAUGES, HISTOGRAMS, OBSERVED_COUNTERS, STATES } from '../../src/metrics/instrument-table.js';
 import { Sdk } from '../support/sdk.js';
 import { closeShops, Mails, ShopApp } from '../support/shop.app.js';
@@ -40,9 +40,19 @@ it('the exporter for Prometheus shows every instrument', async () => {
     cleanup: { cron: '0 0 0 29 2 *' },
     events: { attempts: 2, group: 'mailers' },
   });
-  const shop = await ShopApp.start({ store: [store], imports: [OrdersModule], telemetry: { semanticMetrics: true } });
+  const shop = await ShopApp.start({
+    session: { deviceBound: true },
+    store: [store],
+    imports: [OrdersModule],
+    telemetry: { semanticMetrics: true },
+    trustProxy: true,
+  });
   try {
     shop.nest.get(Mails).failures = 100;
+    const browser = await HttpAgent.for(shop.nest, { bindsSessions: true });
+    await browser.post('/sign-in/ann');
+    await browser.get('/cart');
+    await browser.post('/session/device/refresh');
     const agent = await shop.visit();
     await agent.get('/cart');
     await (await shop.visit()).post('/sign-out');
