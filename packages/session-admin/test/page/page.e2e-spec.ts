@@ -378,6 +378,7 @@ describe('the page, in Chromium', () => {
     await page.getByRole('button', { name: 'Remove: group unused' }).click();
     await confirm(page, 'Remove it');
     await status(page).getByText('The group is removed.').waitFor();
+    await page.getByRole('button', { name: 'Remove: group unused' }).waitFor({ state: 'detached' });
     expect(await page.locator('#group-list h3').allInnerTexts()).toEqual(['default', 'default']);
     await page.getByRole('button', { name: 'Remove: group default' }).first().click();
     await confirm(page, 'Remove it');
@@ -399,7 +400,7 @@ describe('the page, in Chromium', () => {
     await confirm(page, 'Cancel it');
     await status(page).getByText('The deadline is cancelled.').waitFor();
     expect(await deadlines.count(paymentDue)).toBe(1);
-    expect(await page.locator('#deadline-list > li').count()).toBe(1);
+    await eventually(async () => expect(await page.locator('#deadline-list > li').count()).toBe(1));
   });
 
   it('has no button for what one may not do', async () => {
