@@ -169,7 +169,7 @@ describe('the login by openid-client', () => {
       await start();
       await provider.stop();
       const tab = await open();
-      expect(await textAt(tab, `${shop.origin}/sign-in`)).toContain('The provider does not respond');
+      expect(await textAt(tab, `${shop.origin}/sign-in`)).toContain('The provider cannot be asked');
       provider = await Provider.start(provider.issuer, { SHOP: shop.origin });
       await signIn(tab, 'ada');
     },

@@ -9,7 +9,7 @@ import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, HttpAgent, type HttpResponse } from '@nest-session/testing';
 import express from 'express';
 import { IdentityProvider } from './support/identity.provider.js';
-import { closeApps, LogoutApp, type LogoutAppOptions, nameOf, PLATFORMS } from './support/logout.app.js';
+import { closeApps, LogoutApp, type LogoutAppOptions, nameOf, PLATFORMS, Told } from './support/logout.app.js';
 
 LeakGuard.install();
 
@@ -48,6 +48,19 @@ describe.each(PLATFORMS)('on %s, the endpoint', (platform) => {
     expectRefused(await form('', `${LOGOUT}?logout_token=${await token()}`), 400);
     expectRefused(await form(''), 400);
     expect((await form(`state=x&logout_token=${await token()}`)).status).toBe(200);
+  });
+
+  it('logs the first refusal for each reason where no handler hears of them', async () => {
+    const app = await start({ providers: [{ provide: Told, useValue: {} }] });
+    const foreign = await provider.logoutToken({ sub: 'ann', aud: 'bank' });
+    for (const wrong of [foreign, foreign, 'x', 'y']) expectRefused(await app.logOut(wrong), 400);
+    expect(app.log.matching(/refused/).map((line) => /refused: (.*) This is logged once/.exec(line)?.[1])).toEqual([
+      'The token is for another audience.',
+      'The request does not carry one signed JWT.',
+    ]);
+    const told = await start();
+    await told.logOut(foreign);
+    expect(told.log.matching(/refused/)).toEqual([]);
   });
 
   it('takes 64 kB, not compressed, and answers GET and others with 405', async () => {

@@ -101,8 +101,12 @@ export class ProviderEndpoints {
   }
 
   #refusal(request: IncomingMessage, kind: ProviderMessage, { reason, issuer }: RefusedTokenError): Answer {
-    this.securityEvents.report('refused-provider-token', { request, reason, by: issuer });
-    if (reason === 'encrypted') this.#log.warn(reason, ENCRYPTED);
+    const isTold = this.securityEvents.report('refused-provider-token', { request, reason, by: issuer });
+    if (!isTold)
+      this.#log.warn(
+        reason,
+        `A logout or event of an identity provider was refused: ${REFUSALS[reason]}. This is logged once`,
+      );
     const code = (kind === 'events' ? EVENT_ERRORS[reason] : undefined) ?? 'invalid_request';
     const status = code === 'authentication_failed' ? 401 : (STATUSES[reason] ?? 400);
     return { status, body: bodyFor(kind, code, REFUSALS[reason]) };
@@ -123,7 +127,3 @@ function send(response: ServerResponse, { status, headers = {}, body }: Answer):
   });
   response.end(text);
 }
-
-const ENCRYPTED =
-  'An identity provider sends encrypted tokens, which this library cannot read: let it send signed ones. This is logged ' +
-  'once';
