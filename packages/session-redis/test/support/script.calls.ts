@@ -401,6 +401,13 @@ export const CALLS_OF_REQUESTS: readonly ScriptCall[] = [
     reply: undefined,
   },
   {
+    script: 'leave-mark',
+    what: 'a logout that a provider has told',
+    prepare: openSession,
+    send: (client, store) => sessionScripts(client, store).leaveMark('m'.repeat(43), 5, 60_000),
+    reply: undefined,
+  },
+  {
     script: 'remove-group',
     what: 'a group',
     prepare: (store) => givenEvent(store, 'dead'),
