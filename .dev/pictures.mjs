@@ -57,6 +57,8 @@ async function draw(browser, address) {
     // A comparison ends when all buttons can be pressed again.
     await page.locator('#scenarios [aria-disabled="false"]').first().waitFor({ timeout: 120_000 });
   }
+  // A head that sticks would cover a part of the whole page.
+  await page.evaluate(() => scrollTo(0, 0));
   await page.screenshot({ path: `${root}${FOLDER}/comparison.png`, fullPage: true });
   await page.getByRole('tab', { name: 'Shop and engine room' }).click();
   await press('Add a lantern');
