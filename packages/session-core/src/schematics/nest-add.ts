@@ -1,9 +1,9 @@
+import { randomBytes } from 'node:crypto';
 import { posix } from 'node:path';
 import type { Rule, SchematicContext } from '@angular-devkit/schematics';
 import { type Application, type ApplicationOptions, changing, install } from './application.js';
 import { ModuleClass } from './module-class.js';
 import { enableShutdownHooks } from './program-start.js';
-import { addRedis } from './redis-files.js';
 import { Refusal } from './refusal.js';
 import { Templates } from './templates.js';
 
@@ -25,6 +25,8 @@ const FILES = [
   ['login.controller.ts', 'login'],
   ['users.ts', 'login'],
 ] as const;
+
+const COMPOSE_FILES = ['compose.yaml', 'compose.yml', 'docker-compose.yaml', 'docker-compose.yml'];
 
 /** `nest add @nest-session/core`: all that an application without sessions needs, or nothing. */
 export function nestAdd(options: AddOptions): Rule {
@@ -111,4 +113,17 @@ function testPackagesFor({ packages }: Application, traits: ReadonlySet<string>)
 
 function isNest11(packages: Readonly<Record<string, string>>): boolean {
   return /\d+/.exec(packages['@nestjs/core'] ?? '')?.[0] === '11';
+}
+
+/** A Redis for `docker compose up`, and its address with a new password in `.env`. */
+function addRedis(application: Application, templates: Templates, context: SchematicContext): void {
+  const { tree } = application;
+  const isFirst = COMPOSE_FILES.every((path) => !tree.exists(path));
+  const path = isFirst ? 'compose.yaml' : 'compose.redis.yaml';
+  application.create(path, templates.text('compose.yaml'));
+  const password = randomBytes(24).toString('base64url');
+  application.append('.env', `REDIS_PASSWORD=${password}`, `REDIS_URL=redis://app:${password}@localhost:6379`);
+  const ignored = tree.exists('.gitignore') ? tree.readText('.gitignore').split(/\r?\n/) : undefined;
+  if (ignored && !ignored.some((line) => /^\/?\.env\*?$/.test(line.trim()))) application.append('.gitignore', '.env');
+  context.logger.info(`Start Redis: docker compose${isFirst ? '' : ` --file ${path}`} up --detach`);
 }
