@@ -30,7 +30,7 @@ const COMMON_JS = {
 export async function bundlePackage(folder, target) {
   const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
   const programs = Object.values(manifest.bin ?? {});
-  // Those of the Nest CLI, and what it loads for them.
+  // Those of the Nest CLI, and what it require()s for them.
   const schematics = manifest.schematics ? ['schematics'] : [];
   for (const path of ['README.md', 'LICENSE', ...programs, ...schematics])
     cpSync(join(folder, path), join(target, path), { recursive: true });
@@ -40,10 +40,12 @@ export async function bundlePackage(folder, target) {
   const paths = Object.values(manifest.exports).flatMap((each) => (each.import ? [each.import.default] : []));
   const entries = paths.map((path) => path.slice('./dist/'.length, -'.js'.length));
   const started = programs.flatMap((path) => importedNames(readFileSync(join(folder, path), 'utf8')));
-  const loaded = schematics.map((name) => `${name}/index`);
-  const code = await bundle(folder, [...entries, ...started, ...loaded], '.js', compiledCode());
+  const code = await bundle(folder, [...entries, ...started], '.js', compiledCode());
   await writeCode(code, folder, target, ES_MODULES);
   await writeCode(code, folder, target, COMMON_JS);
+  for (const name of schematics) {
+    await writeCode(await bundle(folder, [`${name}/index`], '.js', compiledCode()), folder, target, COMMON_JS);
+  }
   const types = await bundle(folder, entries, '.d.ts', dts());
   for (const { dir } of [ES_MODULES, COMMON_JS]) {
     await types.write({ dir: join(target, dir), ...outputOf('.d.ts', 'types') });
