@@ -20,7 +20,7 @@ import { beginRequest, LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, type HttpAgent, ManualClock } from '@nest-session/testing';
 import { defer, switchMap } from 'rxjs';
 import { Authenticated, CsrfGuard, CsrfToken, RecentlyAuthenticated, Session, Sessions } from '../../src/index.js';
-import { PRINCIPAL_ATTRIBUTE } from '../../src/internal.js';
+import { PRINCIPAL_ATTRIBUTE, storePrimitivesOf } from '../../src/internal.js';
 import { GatedRepository } from '../support/gated.repository.js';
 import { closeApps, startApp } from '../support/session.app.js';
 
@@ -320,7 +320,7 @@ describe.each(['express', 'fastify'] as const)('a request on %s that began befor
     const { id } = (await ann.post('/rotate')).json<{ id: string }>();
     const finish = await begin('/pay');
     const attributes = new Map([[PRINCIPAL_ATTRIBUTE, name && JSON.stringify(name)]]);
-    await store.write({ kind: 'update', id, attributes, indexes: new Map() });
+    await storePrimitivesOf(store).write({ kind: 'update', id, attributes, indexes: new Map() });
     expect(await finish()).toEqual(STRANGER);
   });
 

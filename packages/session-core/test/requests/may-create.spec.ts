@@ -11,7 +11,7 @@ import {
 import type { CanActivate } from '@nestjs/common';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { Session, SessionCreationRefusedError, type SessionModuleOptions, SessionRepository } from '../../src/index.js';
-import { GatedRepository } from '../support/gated.repository.js';
+import { GatedRepository, replaceMethods } from '../support/gated.repository.js';
 import { type RawReply, rawOf } from '../support/raw.response.js';
 import { closeApps, startApp } from '../support/session.app.js';
 
@@ -133,9 +133,10 @@ describe.each(['express', 'fastify'] as const)('on %s, the option mayCreate', (p
     expect(asked).toHaveLength(1);
     const store = new GatedRepository();
     const allowed = await start(() => true, { store });
-    const write = store.write.bind(store);
     let collisions = 0;
-    store.write = async (change) => (collisions++ === 0 ? { outcome: 'collision' } : write(change));
+    replaceMethods(store, ({ write }) => ({
+      write: async (change) => (collisions++ === 0 ? { outcome: 'collision' } : write(change)),
+    }));
     expect((await allowed.agent().post('/visit')).status).toBe(201);
     expect([collisions, allowed.asked.length]).toEqual([2, 1]);
   });
