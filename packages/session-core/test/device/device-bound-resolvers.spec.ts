@@ -4,7 +4,7 @@ import { MercuriusDriver } from '@nestjs/mercurius';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { Authenticated, DeviceBound, Session } from '../../src/index.js';
 import { closeApps } from '../support/session.app.js';
-import { signedIn } from './device.app.js';
+import { IN_MEMORY } from './device.app.js';
 import { DeviceBrowser } from './device.browser.js';
 
 LeakGuard.install();
@@ -31,7 +31,7 @@ describe.each([
 ] as const)('on %s, the resolvers of one request', (platform, driver) => {
   it('need a proof for the session, whatever one of them says', async () => {
     const imports = [GraphQLModule.forRoot({ driver, autoSchemaFile: true })];
-    const { browser, origin } = await signedIn(undefined, { platform, imports, providers: [BankResolver] });
+    const { browser, origin } = await IN_MEMORY.signedIn(undefined, { platform, imports, providers: [BankResolver] });
     const ask = async (asking: DeviceBrowser, query: string) =>
       JSON.parse((await asking.get(`/graphql?query=${encodeURIComponent(query)}`, APOLLO)).body) as {
         data: Record<string, string> | null;

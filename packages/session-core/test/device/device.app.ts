@@ -1,10 +1,11 @@
-import { Controller, Get, Post } from '@nestjs/common';
+import { Controller, type DynamicModule, Get, Post } from '@nestjs/common';
 import { ManualClock } from '@nest-session/testing';
 import { resolveSessionOptions } from '../../src/configuration/session.options.js';
 import {
   Authenticated,
   BrowserSessions,
   DeviceBound,
+  MapSessionRepository,
   OnSecurityEvent,
   OnSessionEvent,
   type SecurityEvent,
@@ -12,8 +13,7 @@ import {
   SessionBoundEvent,
   type SessionModuleOptions,
 } from '../../src/index.js';
-import { GatedRepository } from '../support/gated.repository.js';
-import { type SessionAppOptions, startApp } from '../support/session.app.js';
+import { type SessionAppOptions, startApp, TestStoreModule } from '../support/session.app.js';
 import { DeviceBrowser } from './device.browser.js';
 
 /** Routes that ask for the session, for a user, for a proof, and for none. */
@@ -110,29 +110,50 @@ export class Hears {
 
 export const MINUTE = 60_000;
 
-/** Starts an application behind a proxy that ends TLS, whose store has a clock of its own, and a browser. */
-export async function startDevices(
-  deviceBound: SessionModuleOptions['deviceBound'] = { mode: 'enforce' },
-  options: Partial<SessionAppOptions> = {},
-) {
-  const session: SessionModuleOptions = { deviceBound: deviceBound!, timeout: '12h', ...options.session };
-  const clock = new ManualClock(Date.now());
-  const store = new GatedRepository({ ...resolveSessionOptions(session), clock });
-  const shared = { trustProxy: 'loopback', controllers: [DeviceRoutes], providers: [Hears], session, store };
-  heard.length = bound.length = 0;
-  const app = await startApp({ ...shared, ...options, session });
-  return { ...app, clock, browser: new DeviceBrowser(app.origin) };
+/** Sessions of one application or several, and the clock by which they end. */
+export interface DeviceStore {
+  /** Has the repository. */
+  readonly module: DynamicModule;
+  readonly clock: { advance(ms: number): Promise<void> };
 }
 
-/** Signs in and registers, and waits until no request can be under way that left before. */
-export async function signedIn(
-  deviceBound?: SessionModuleOptions['deviceBound'],
-  options?: Partial<SessionAppOptions>,
-) {
-  const started = await startDevices(deviceBound, options);
-  await started.browser.post('/sign-in');
-  await started.browser.get('/who');
-  started.clock.advance(MINUTE);
-  heard.length = 0;
-  return started;
+type StartOptions = Partial<SessionAppOptions> & {
+  /** Another application with the same sessions. */
+  readonly beside?: { readonly sessions: DeviceStore };
+};
+
+export type Devices = ReturnType<typeof devicesOn>;
+
+/** Applications whose sessions are bound. `newStore`: makes a store without a session. */
+export function devicesOn(newStore: (options: SessionModuleOptions) => DeviceStore) {
+  /** Starts an application behind a proxy that ends TLS, whose store has a clock of its own, and a browser. */
+  async function startDevices(
+    deviceBound: SessionModuleOptions['deviceBound'] = { mode: 'enforce' },
+    { beside, ...options }: StartOptions = {},
+  ) {
+    const session: SessionModuleOptions = { deviceBound: deviceBound!, timeout: '12h', ...options.session };
+    const sessions = beside?.sessions ?? newStore(session);
+    const shared = { trustProxy: 'loopback', controllers: [DeviceRoutes], providers: [Hears] };
+    heard.length = bound.length = 0;
+    const app = await startApp({ ...shared, ...options, session, storeModule: sessions.module });
+    return { ...app, sessions, clock: sessions.clock, browser: new DeviceBrowser(app.origin) };
+  }
+
+  /** Signs in and registers, and waits until no request can be under way that left before. */
+  async function signedIn(deviceBound?: SessionModuleOptions['deviceBound'], options?: StartOptions) {
+    const started = await startDevices(deviceBound, options);
+    await started.browser.post('/sign-in');
+    await started.browser.get('/who');
+    await started.clock.advance(MINUTE);
+    heard.length = 0;
+    return started;
+  }
+
+  return { startDevices, signedIn };
 }
+
+export const IN_MEMORY = devicesOn((options) => {
+  const clock = new ManualClock(Date.now());
+  const store = new MapSessionRepository({ ...resolveSessionOptions(options), clock });
+  return { module: TestStoreModule.of(store), clock: { advance: async (ms) => clock.advance(ms) } };
+});

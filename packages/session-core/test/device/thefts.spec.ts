@@ -1,52 +1,9 @@
 import { LeakGuard } from '@nest-session/test-infrastructure';
-import { ManualClock } from '@nest-session/testing';
-import { resolveSessionOptions } from '../../src/configuration/session.options.js';
-import type { SessionModuleOptions } from '../../src/index.js';
-import { GatedRepository } from '../support/gated.repository.js';
-import { closeApps, startApp } from '../support/session.app.js';
-import { DeviceRoutes } from './device.app.js';
-import { type Answer, DeviceBrowser } from './device.browser.js';
-import { type Column, documentedLoot, HearsThefts, type Owner, THEFTS } from './device.thefts.js';
+import { closeApps } from '../support/session.app.js';
+import { IN_MEMORY } from './device.app.js';
+import { describeThefts } from './thefts.suite.js';
 
 LeakGuard.install();
 afterEach(closeApps);
 
-function ownerOf(browser: DeviceBrowser): Owner {
-  let signedIn: Answer;
-  return {
-    begin: async () => void (signedIn = await browser.send('POST', '/sign-in')),
-    register: (isLost = false) => (isLost ? Promise.resolve() : browser.takeOffer(signedIn)),
-    post: async (path) => void (await browser.post(path)),
-    visit: async () => {
-      browser.jar.delete('SESSION-device');
-      return (await browser.get('/inside')).status;
-    },
-    cookies: () => Promise.resolve(browser.jar),
-  };
-}
-
-async function lootOf(theft: string, canBind: boolean, deviceBound: NonNullable<SessionModuleOptions['deviceBound']>) {
-  const session: SessionModuleOptions = { deviceBound, timeout: '12h' };
-  const clock = new ManualClock(Date.now());
-  const store = new GatedRepository({ ...resolveSessionOptions(session), clock });
-  const shared = { trustProxy: 'loopback', controllers: [DeviceRoutes], providers: [HearsThefts] };
-  const { origin } = await startApp({ ...shared, session, store });
-  return THEFTS[theft]!({ owner: ownerOf(new DeviceBrowser(origin, canBind)), origin, clock });
-}
-
-const COLUMNS: readonly Column[] = ['bound, enforce', 'bound, report', 'cannot bind, enforce', 'cannot bind, report'];
-
-it.each(Object.keys(THEFTS).flatMap((theft) => COLUMNS.map((column) => [theft, column] as const)))(
-  'a thief gets what the page says when %s: %s',
-  async (theft, column) => {
-    const mode = column.endsWith('enforce') ? 'enforce' : 'report';
-    expect(await lootOf(theft, column.startsWith('bound'), { mode })).toEqual(documentedLoot(theft, column));
-  },
-);
-
-it.each(Object.keys(THEFTS).filter((theft) => !theft.includes('registered first')))(
-  'a thief gets what the last column says when %s, without the option',
-  async (theft) => {
-    expect(await lootOf(theft, true, false)).toEqual(documentedLoot(theft, 'cannot bind, report'));
-  },
-);
+describeThefts(IN_MEMORY);

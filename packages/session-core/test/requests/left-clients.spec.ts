@@ -8,7 +8,7 @@ import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually, type HttpAgent } from '@nest-session/testing';
 import { finalize, interval, map } from 'rxjs';
 import { Session } from '../../src/index.js';
-import { GatedRepository } from '../support/gated.repository.js';
+import { GatedRepository, type GatedStore } from '../support/gated.repository.js';
 import { type RawReply, rawOf } from '../support/raw.response.js';
 import { closeApps, startApp } from '../support/session.app.js';
 
@@ -101,7 +101,7 @@ describe.each(['express', 'fastify'] as const)(
     type Ask = (init: { signal: AbortSignal }) => Promise<unknown>;
 
     /** Resolves when the application has noticed that the client has left, the session is loaded, and both are handled. */
-    async function leave(ask: Ask, store: GatedRepository, other: HttpAgent) {
+    async function leave(ask: Ask, store: GatedStore, other: HttpAgent) {
       const gate = store.gate('load');
       const leaving = new AbortController();
       const answer = ask({ signal: leaving.signal }).catch((error: Error) => error.name);

@@ -1,13 +1,13 @@
 import { Controller, Get, Post } from '@nestjs/common';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { RememberMe, Session } from '../../src/index.js';
-import type { GatedRepository } from '../support/gated.repository.js';
+import type { GatedStore } from '../support/gated.repository.js';
 import { closeApps, type SessionApp, startApp } from '../support/session.app.js';
 
 LeakGuard.install();
 afterEach(closeApps);
 
-let store: GatedRepository;
+let store: GatedStore;
 
 @Controller()
 class LoginController {

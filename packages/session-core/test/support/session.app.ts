@@ -11,8 +11,13 @@ import { ExpressAdapter } from '@nestjs/platform-express';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { LogRecorder } from '@nest-session/test-infrastructure';
 import { HttpAgent } from '@nest-session/testing';
-import { SessionModule, type SessionModuleOptions, SessionRepository } from '../../src/index.js';
-import { GatedRepository } from './gated.repository.js';
+import {
+  type IndexedSessionRepository,
+  SessionModule,
+  type SessionModuleOptions,
+  SessionRepository,
+} from '../../src/index.js';
+import { GatedRepository, type GatedStore, putGates } from './gated.repository.js';
 
 type Platform = 'express' | 'fastify';
 
@@ -26,13 +31,15 @@ export interface SessionAppOptions {
   readonly imports?: ModuleMetadata['imports'];
   readonly session?: SessionModuleOptions;
   readonly store?: GatedRepository;
+  /** A module with another store, which gets gates, in the place of `store`. */
+  readonly storeModule?: DynamicModule;
   /** Runs between creating the application and listening, as code in main.ts does. */
   readonly configure?: (app: INestApplication) => unknown;
 }
 
 export interface SessionApp {
   readonly app: INestApplication;
-  readonly store: GatedRepository;
+  readonly store: GatedStore;
   readonly log: LogRecorder;
   readonly origin: string;
   /** A new client without cookies; in strict mode it acts as if over https. */
@@ -40,8 +47,8 @@ export interface SessionApp {
 }
 
 @Module({})
-class TestStoreModule {
-  static of(store: GatedRepository): DynamicModule {
+export class TestStoreModule {
+  static of(store: SessionRepository): DynamicModule {
     const provider = { provide: SessionRepository, useValue: store };
     return { module: TestStoreModule, global: true, providers: [provider], exports: [SessionRepository] };
   }
@@ -54,15 +61,16 @@ const running: INestApplication[] = [];
 
 /** Starts a real Nest application on a free port, with a store that the test controls. */
 export async function startApp(options: SessionAppOptions): Promise<SessionApp> {
-  const store = options.store ?? new GatedRepository();
+  const { store: given = new GatedRepository(), storeModule = TestStoreModule.of(given) } = options;
   const log = new LogRecorder();
   const module: DynamicModule = {
     module: TestAppModule,
-    imports: [SessionModule.forRoot(options.session), TestStoreModule.of(store), ...(options.imports ?? [])],
+    imports: [SessionModule.forRoot(options.session), storeModule, ...(options.imports ?? [])],
     controllers: options.controllers ?? [],
     providers: options.providers ?? [],
   };
   const app = await NestFactory.create(module, adapterOf(options), { logger: log, abortOnError: false });
+  const store = options.storeModule ? putGates(app.get<IndexedSessionRepository>(SessionRepository)) : given;
   await options.configure?.(app);
   await app.listen(0, '127.0.0.1');
   running.push(app);
