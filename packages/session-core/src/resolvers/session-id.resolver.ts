@@ -34,6 +34,12 @@ export interface TokenCarrier {
   readonly name: string;
 }
 
+/** Where a browser has the proof that a session is its own. */
+export interface DeviceCookie {
+  readonly name: string;
+  attributesFor(this: void, request: IncomingMessage): SetCookieAttributes;
+}
+
 /** Reads tokens from requests and writes them to responses. Never asks the store. */
 export abstract class SessionIdResolver {
   /** The request headers that carry the token; responses that use the session get them in `Vary`. */
@@ -76,8 +82,8 @@ export abstract class SessionIdResolver {
     return undefined;
   }
 
-  /** @internal Where a browser has the proof that a session is its own; undefined when tokens are in no cookie. */
-  deviceCookie(_request: IncomingMessage): ({ readonly name: string } & SetCookieAttributes) | undefined {
+  /** @internal Undefined when tokens are in no cookie. `alias`: that of the session, where it is not the request's. */
+  deviceCookie(_request: IncomingMessage, _alias?: string): DeviceCookie | undefined {
     return undefined;
   }
 

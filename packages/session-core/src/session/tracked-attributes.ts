@@ -15,6 +15,7 @@ export class StoredAttributes {
   /** Matches what the next rotation leaves behind: the store still has it, but nothing here shows it. */
   #left: NameTest | undefined;
   #undecodable: Map<string, string> | undefined;
+  #peeked: Map<string, { readonly text: string | undefined; readonly value: unknown }> | undefined;
 
   constructor(
     texts: Iterable<readonly [string, StoredText]>,
@@ -117,12 +118,14 @@ export class StoredAttributes {
     }
   }
 
+  /** For the library's own reads: several of one request look at a value, and none changes it. Never throws. */
   peek(name: string): unknown {
-    try {
-      return this.decode(name);
-    } catch {
-      return undefined;
-    }
+    const text = attempt(() => this.text(name));
+    const known = this.#peeked?.get(name);
+    if (known?.text === text) return known?.value;
+    const peeked = { text, value: this.decode(name) };
+    (this.#peeked ??= new Map<string, typeof peeked>()).set(name, peeked);
+    return peeked.value;
   }
 
   encode(name: string, value: unknown): string {
