@@ -6,7 +6,7 @@ import {
   SessionStateError,
 } from '@nest-session/core';
 import { LeakGuard } from '@nest-session/test-infrastructure';
-import { eventually, RedisServer } from '@nest-session/testing';
+import { eventually, RedisCluster, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
 import { BACK_CHANNEL, CAEP, IdentityProvider, nowInSeconds } from './support/identity.provider.js';
 import { closeApps, LogoutApp, type LogoutAppOptions, nameOf } from './support/logout.app.js';
@@ -18,25 +18,44 @@ const NOW = nowInSeconds();
 let provider: IdentityProvider;
 let other: IdentityProvider;
 let server: RedisServer;
+let cluster: RedisCluster;
 let client: Redis;
 beforeAll(async () => {
-  [provider, other, server] = await Promise.all([
+  [provider, other, server, cluster] = await Promise.all([
     IdentityProvider.start(),
     IdentityProvider.start(),
     RedisServer.start(),
+    RedisCluster.start(),
   ]);
   client = new Redis(server.url);
 });
 afterAll(async () => {
   await client.quit();
-  await Promise.all([provider.stop(), other.stop(), server.stop()]);
+  await Promise.all([provider.stop(), other.stop(), server.stop(), cluster.stop()]);
 });
 beforeEach(() => client.flushall());
 afterEach(closeApps);
 
 const login = (sub: string, sid?: string, iat = NOW - 10, { issuer } = provider) => ({ iss: issuer, sub, sid, iat });
 
-describe.each(['memory', 'redis', 'redis in several partitions'])('with sessions in %s', (store) => {
+const STORES: Record<string, () => LogoutAppOptions['redis']> = {
+  memory: () => undefined,
+  Redis: () => ({ url: server.url }),
+  'several partitions of Redis': () => ({ url: server.url, partitions: 8 }),
+  // Nobody empties it between two tests.
+  'a Redis Cluster': () => ({
+    cluster: { nodes: cluster.addresses },
+    namespace: `test${clusterTests++}`,
+    partitions: 8,
+  }),
+};
+let clusterTests = 0;
+
+describe.each(Object.keys(STORES))('with sessions in %s', (store) => {
+  let redis: LogoutAppOptions['redis'];
+  beforeEach(() => {
+    redis = STORES[store]!();
+  });
   const start = (options: Partial<LogoutAppOptions> = {}) =>
     LogoutApp.start({
       issuers: [provider, other].map(({ issuer }) => ({
@@ -44,7 +63,7 @@ describe.each(['memory', 'redis', 'redis in several partitions'])('with sessions
         audience: 'shop',
         accepts: ['back-channel', 'events'] as const,
       })),
-      ...(store !== 'memory' && { redis: { url: server.url, partitions: store === 'redis' ? 1 : 8 } }),
+      ...(redis && { redis }),
       ...options,
     });
   const namesOf = (agents: readonly Parameters<typeof nameOf>[0][]) => Promise.all(agents.map(nameOf));
