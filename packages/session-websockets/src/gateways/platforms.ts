@@ -196,7 +196,7 @@ export function allowRequests({ opts }: IoEngine, allows: (request: IncomingMess
  */
 export function allowLaterRequests(
   engine: IoEngine,
-  allows: (request: IncomingMessage, connection: LaterConnection, isUpgrade: boolean) => boolean,
+  allows: (request: IncomingMessage, connection: LaterConnection) => boolean,
 ): void {
   const { verify } = engine;
   if (!verify) return warnOfSid();
@@ -204,7 +204,7 @@ export function allowLaterRequests(
     verify.call(engine, request, isUpgrade, (...problem) => {
       const { sid } = request._query ?? {};
       const connection = problem[0] === undefined && sid ? engine.clients?.[sid] : undefined;
-      if (!connection || allows(request, connection, isUpgrade)) decide(...problem);
+      if (!connection || allows(request, connection)) decide(...problem);
       else decide(FORBIDDEN, { message: refusalBody('foreign-connection').reason });
     });
 }
