@@ -269,7 +269,10 @@ export class ResponseHold {
       else if (!this.#isDestroyed) this.#answer(gate, status, json);
     } catch (thrown) {
       // Such as a listener of another session middleware, which expects a session of its own in the request.
-      logger.error('A response was aborted, because what has it before the session refuses its headers', shownStack(thrown));
+      logger.error(
+        'A response was aborted, because what has it before the session refuses its headers',
+        shownStack(thrown),
+      );
       this.#response.destroy();
     }
     this.#state = 'over';
