@@ -106,6 +106,30 @@ it.each<[string, () => void]>([
   expect(await statusOf(app)).toBe(200);
 });
 
+describe('an issuer with https that names the address of its keys', () => {
+  const issuer = 'https://tenant.example';
+  const statusWithKeysAt = async (jwks_uri: string) => {
+    const { fetch } = globalThis;
+    jest.spyOn(globalThis, 'fetch').mockImplementation(async (address, init) => {
+      if (address === `${issuer}/.well-known/openid-configuration`)
+        return new Response(JSON.stringify({ issuer, jwks_uri }));
+      return fetch(address === `${issuer}/keys` ? `${provider.issuer}/keys` : address, init);
+    });
+    const app = await start({ issuers: [{ issuer, audience: 'shop' }] });
+    const token = await sign(provider.logoutClaims({ iss: issuer, sub: 'ann' }), {}, provider.key);
+    return (await app.logOut(token)).status;
+  };
+
+  it.each(['127.0.0.1', 'localhost', '[::1]'])('sends no request to %s of this machine', async (host) => {
+    const { port } = new URL(provider.issuer);
+    expect([await statusWithKeysAt(`http://${host}:${port}/keys`), provider.reads]).toEqual([503, 0]);
+  });
+
+  it('is asked there by https', async () => {
+    expect([await statusWithKeysAt(`${issuer}/keys`), provider.reads]).toEqual([200, 1]);
+  });
+});
+
 it('known keys count for a day while the provider cannot be reached', async () => {
   const app = await start();
   expect(await statusOf(app)).toBe(200);

@@ -59,7 +59,8 @@ export interface ProviderIssuer {
 
 /**
  * Finds the provider of a tenant. Its argument comes from a token that nobody has verified: look it up in your own
- * data, and never request anything from it. What it finds counts for ten minutes, for the last 1,000 providers.
+ * data, and never request anything from it. Find only hosts that you have allowed: anybody can have them asked for
+ * keys. What it finds counts for ten minutes, for the last 1,000 providers.
  */
 export type ProviderIssuerFinder = (issuer: string) => ProviderIssuer | undefined | Promise<ProviderIssuer | undefined>;
 
