@@ -185,6 +185,19 @@ describe('a function that finds issuers', () => {
     expect([await statusOf(app), asked.length]).toEqual([200, 3]);
   });
 
+  it('is asked once for many tokens at once, and the keys are read once', async () => {
+    let asked = 0;
+    const app = await start({
+      issuers: async (issuer) => {
+        asked++;
+        await new Promise((resolve) => setTimeout(resolve, 100));
+        return { issuer, audience: 'shop' };
+      },
+    });
+    const statuses = await Promise.all(Array.from({ length: 20 }, () => statusOf(app)));
+    expect([new Set(statuses), asked, provider.reads]).toEqual([new Set([200]), 1, 1]);
+  });
+
   it.each<[string, LogoutAppOptions['issuers']]>([
     ['throws', () => Promise.reject(new Error('database'))],
     ['finds another issuer', () => ({ issuer: 'https://x.example', audience: 'shop' })],
