@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { jest } from '@jest/globals';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
-import { IdentityProvider, newKey, sign } from './support/identity.provider.js';
+import { CAEP, IdentityProvider, newKey, nowInSeconds, sign } from './support/identity.provider.js';
 import { closeApps, LogoutApp, type LogoutAppOptions } from './support/logout.app.js';
 
 LeakGuard.install();
@@ -146,8 +146,27 @@ it('keys may have no `kid`, also several of them', async () => {
     kid: undefined,
     jwk: { ...key.jwk, kid: undefined },
   }));
-  const app = await start();
+  const app = await start({
+    issuers: [{ issuer: provider.issuer, audience: 'shop', accepts: ['back-channel', 'events'] }],
+  });
   for (const key of provider.keys) expect(await statusOf(app, key)).toBe(200);
+  // An event counts although it has expired, whichever key it is signed by.
+  const { issuer: iss } = provider;
+  const sub_id = { format: 'iss_sub', iss, sub: 'ann' };
+  const expired = {
+    iss,
+    aud: 'shop',
+    iat: nowInSeconds() - 600,
+    exp: nowInSeconds() - 300,
+    sub_id,
+    events: { [`${CAEP}session-revoked`]: {} },
+  };
+  for (const key of provider.keys) {
+    const event = await sign({ ...expired, jti: randomUUID() }, { typ: 'secevent+jwt' }, key);
+    expect((await app.pushEvent(event)).status).toBe(202);
+  }
+  const forged = await sign({ ...expired, jti: 'j' }, { typ: 'secevent+jwt' }, { ...(await newKey()), kid: undefined });
+  expect((await app.pushEvent(forged)).status).toBe(400);
   expect(await statusOf(app, { ...(await newKey()), kid: undefined })).toBe(400);
 });
 
