@@ -77,12 +77,16 @@ export class ProviderSessions {
     const ofUser = sub === undefined ? undefined : { index: SUB_INDEX, value: providerHash(iss, sub) };
     if (sid === undefined) return ofUser ? this.#each(ofUser, action, isBefore) : [];
     let isKnown = false;
+    let isOfOthers = false;
     const ofSession = { index: SID_INDEX, value: providerHash(iss, sid) };
     const ended = await this.#each(ofSession, action, ({ login }) => {
-      isKnown = true;
-      if (sub !== undefined && login?.sub !== sub) throw new RefusedTokenError('mixed', iss);
-      return true;
+      // Who names a user otherwise for each audience has several of one session.
+      const isMeant = sub === undefined || login?.sub === sub;
+      if (isMeant) isKnown = true;
+      else isOfOthers = true;
+      return isMeant;
     });
+    if (isOfOthers && !isKnown) throw new RefusedTokenError('mixed', iss);
     if (isKnown || !ofUser) return ended;
     // Their sign-ins got none.
     return this.#each(ofUser, action, (each) => each.login?.sid === undefined && isBefore(each));
