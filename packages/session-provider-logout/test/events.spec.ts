@@ -115,6 +115,11 @@ describe('a pushed event', () => {
       true,
     ],
     [
+      'a user and a session that is not known, such as one that has ended',
+      { user: { format: 'iss_sub', sub: 'ann' }, session: { format: 'opaque', id: 's-9' } },
+      false,
+    ],
+    [
       'a user and a session of another kind',
       { user: { format: 'iss_sub', sub: 'ann' }, session: { format: 'jwt_id', jti: 'x' } },
       true,
