@@ -1,3 +1,5 @@
+import { randomBytes } from 'node:crypto';
+import { jest } from '@jest/globals';
 import {
   IndexedSessionRepository,
   MapSessionRepository,
@@ -181,6 +183,23 @@ it('what Redis has of tokens and logins are hashes with an end', async () => {
     expect(left).toBeGreaterThan(0);
     expect(left).toBeLessThanOrEqual(15 * 60_000);
   }
+});
+
+it('a session that an instance cannot decrypt keeps none of the others, and costs a 503', async () => {
+  const keys = ['a', 'b'].map((id) => ({ id, key: randomBytes(32).toString('base64') }));
+  const [one, two] = await Promise.all(
+    keys.map((key) =>
+      LogoutApp.start({
+        issuers: [{ issuer: provider.issuer, audience: 'shop' }],
+        redis: { url: server.url, encryption: { keys: [key] } },
+      }),
+    ),
+  );
+  const agents = [await one!.signedIn(login('ann', 's-1')), await two!.signedIn(login('ann', 's-2'))];
+  const token = await provider.logoutToken({ sub: 'ann' });
+  expect((await two!.logOut(token)).status).toBe(503);
+  expect(await Promise.all(agents.map(nameOf))).toEqual(['ann', null]);
+  expect((await one!.logOut(token)).json()).toEqual({ ended: 1 });
 });
 
 it('thousands of sessions of one user end by one token', async () => {

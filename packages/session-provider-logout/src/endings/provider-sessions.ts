@@ -139,7 +139,7 @@ export class ProviderSessions {
   ): Promise<ProviderEventSession[]> {
     const done = new Map<string, ProviderEventSession>();
     for (let pass = 1; pass <= MOST_PASSES; pass++) {
-      const { sessions, hasAll } = await this.#look(listing);
+      const { sessions, hasAll, failure } = await this.#look(listing);
       const meant = sessions.filter(isMeant).filter(({ id }) => !done.has(id));
       let isDone = hasAll;
       for (let i = 0; i < meant.length; i += AT_ONCE) {
@@ -149,6 +149,7 @@ export class ProviderSessions {
           if (outcomes[j] === 'done') done.set(id, { id, principalName });
         if (outcomes.includes('elsewhere')) isDone = false;
       }
+      if (isDone && failure !== undefined) throw failure;
       if (isDone) return [...done.values()];
     }
     throw new SessionStoreError('The sessions of a login at an identity provider kept changing their ids');
@@ -160,16 +161,23 @@ export class ProviderSessions {
     return (await forgetSignIn(this.repository, id)) === 'saved' ? 'done' : 'elsewhere';
   }
 
-  /** `hasAll`: false when one was listed whose id has changed, or that has ended, before it could be read. */
-  async #look({ index, value }: Listing): Promise<{ readonly sessions: FoundSession[]; readonly hasAll: boolean }> {
+  /**
+   * `hasAll`: false when one was listed whose id has changed, or that has ended, before it could be read. `failure`: of
+   * a session that cannot be read here, such as for a key that is missing: the others are found.
+   */
+  async #look({ index, value }: Listing) {
     const ids: string[] = [];
     for await (const { id } of this.repository.listByIndex(index, value)) ids.push(id);
     const sessions: FoundSession[] = [];
+    const failures: unknown[] = [];
     for (let i = 0; i < ids.length; i += AT_ONCE) {
-      const found = await findPartly(this.repository, ids.slice(i, i + AT_ONCE), NEEDED);
+      const batch = ids.slice(i, i + AT_ONCE);
+      const read = (some: readonly string[]) => findPartly(this.repository, some, NEEDED);
+      const readEach = () => Promise.all(batch.map((id) => read([id]).catch((error) => void failures.push(error))));
+      const found = await read(batch).catch(async () => (await readEach()).flatMap((one) => one ?? []));
       for (const each of found) if (each) sessions.push(foundSession(TrackedSession.of(each)));
     }
-    return { sessions, hasAll: sessions.length === ids.length };
+    return { sessions, hasAll: sessions.length + failures.length === ids.length, failure: failures[0] };
   }
 }
 
