@@ -138,6 +138,44 @@ describe.each(['memory', 'redis', 'redis in several partitions'])('with sessions
     expect(await namesOf(agents)).toEqual([null, null, 'carol']);
   });
 
+  it('the session stays that of the login while its user acts as another one, and no longer', async () => {
+    const app = await start();
+    const sids = ['s-1', 's-2', 's-3'];
+    const agents = await Promise.all(sids.map((sid) => app.signedIn(login('ann', sid))));
+    for (const agent of agents) await agent.post('/become', { name: 'bob' });
+    await agents[1]!.post('/become', { name: 'ann' });
+    await agents[2]!.post('/become', {});
+    await agents[2]!.post('/sign-in-again', { name: 'bob' });
+    expect(await namesOf(agents)).toEqual(['bob', 'ann', 'bob']);
+    expect((await app.logOut(await provider.logoutToken({ sid: 's-1' }))).json()).toEqual({ ended: 1 });
+    const disabled = await provider.eventToken(`${RISC}account-disabled`);
+    expect((await app.pushEvent(disabled)).status).toBe(202);
+    expect(await namesOf(agents)).toEqual([null, null, 'bob']);
+  });
+
+  it.each([1, 16, 59, 61, 200])('a login that ends %i min after the logout of it is refused', async (minutes) => {
+    const app = await start();
+    await app.logOut(await provider.logoutToken({ sub: 'ann', sid: 's-1' }));
+    await app.logOut(await provider.logoutToken({ sub: 'bob' }));
+    const later = minutes * 60_000;
+    const { now } = Date;
+    if (store === 'memory') jest.spyOn(Date, 'now').mockImplementation(() => now() + later);
+    else {
+      for (const mark of await client.keys('*:marks:*')) {
+        const left = (await client.pttl(mark)) - later;
+        if (left > 0) await client.pexpire(mark, left);
+        else await client.del(mark);
+      }
+      jest.spyOn(Date, 'now').mockImplementation(() => now() + later);
+    }
+    for (const claims of [login('ann', 's-1'), login('bob', 's-2')]) {
+      const answer = await app.agent().post('/sign-in', { ...claims, name: 'x' });
+      expect([answer.status, answer.json<{ reason: string }>().reason]).toEqual([401, 'provider-session-ended']);
+    }
+    const anew = login('bob', 's-3', NOW + later / 1000);
+    expect((await app.agent().post('/sign-in', { ...anew, name: 'x' })).status).toBe(201);
+  });
+
   it('an event lets the user sign in again before what needs a recent sign-in', async () => {
     const app = await start();
     const agent = await app.signedIn(login('ann', 's-1'));

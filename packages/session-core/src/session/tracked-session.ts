@@ -588,8 +588,11 @@ export class TrackedSession implements Session {
     const hadOne = this.#attributes.peek(PRINCIPAL_ATTRIBUTE) !== undefined;
     this.#attributes.set(PRINCIPAL_ATTRIBUTE, name);
     // What the browser of the one has proven says nothing of the other.
-    for (const each of isAnother ? [DEVICE_ATTRIBUTE, PROVIDER_ATTRIBUTE] : [])
-      if (this.peekAttribute(each) !== undefined) this.#attributes.set(each, undefined);
+    if (isAnother && this.peekAttribute(DEVICE_ATTRIBUTE) !== undefined)
+      this.#attributes.set(DEVICE_ATTRIBUTE, undefined);
+    // Whoever acts as another user stays one whom the provider can sign out.
+    if (name === undefined && this.peekAttribute(PROVIDER_ATTRIBUTE) !== undefined)
+      this.#attributes.set(PROVIDER_ATTRIBUTE, undefined);
     const [from, to] = hadOne
       ? [timeouts.maxInactiveInterval, anonymousTimeout]
       : [anonymousTimeout, timeouts.maxInactiveInterval];
