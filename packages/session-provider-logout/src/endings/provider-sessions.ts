@@ -1,6 +1,7 @@
 import {
   IndexedSessionRepository,
   PRINCIPAL_NAME_INDEX_NAME,
+  type ProviderClaims,
   type Session,
   type SessionRepository,
   SessionStoreError,
@@ -21,6 +22,7 @@ import {
 } from '@nest-session/core/internal';
 import type { ProviderAction } from '../configuration/provider-logout.options.js';
 import type { ProviderEventSession } from '../events/provider-event.js';
+import { ProviderSessionEndedError } from '../provider-session-ended.error.js';
 import { RefusedTokenError } from '../tokens/refused-token.error.js';
 
 /** Whom a provider means: a session at the provider, a user, or a session of a user. */
@@ -43,8 +45,11 @@ interface Listing {
   readonly value: string;
 }
 
-// Milliseconds: longer than any login under way.
-const MARKED_FOR = 15 * 60_000;
+// Milliseconds: how old claims may be at the sign-in, and longer than any request that signs in.
+const OLDEST_CLAIMS = 60 * 60_000;
+const MARKED_FOR = OLDEST_CLAIMS + 15 * 60_000;
+// OpenID allows 255 characters for a `sub`. An attribute is not the place for much more.
+const LONGEST = 512;
 const AT_ONCE = 100;
 /** How often sessions are looked for that were rotated in the meantime. */
 const MOST_PASSES = 5;
@@ -98,6 +103,22 @@ export class ProviderSessions {
     // Also what signs in by a request that has begun.
     if (action === 'end') await this.repository.deleteByIndex(PRINCIPAL_NAME_INDEX_NAME, principal);
     return found;
+  }
+
+  /**
+   * What a session keeps of a login.
+   * @throws TypeError for claims that no logout would ever name; ProviderSessionEndedError for those from before what
+   *   marks remember
+   */
+  readClaims({ iss, sub, sid, iat = Math.floor(Date.now() / 1000) }: ProviderClaims): ProviderLogin {
+    const texts: Record<string, unknown> = { iss, sub, ...(sid !== undefined && sid !== null && { sid }) };
+    for (const [name, value] of Object.entries(texts)) {
+      if (typeof value === 'string' && value !== '' && value.length <= LONGEST) continue;
+      throw new TypeError(`Claim ${name} in \`provider\` of signIn() is a string of 1 to ${LONGEST} characters`);
+    }
+    if (!Number.isFinite(iat)) throw new TypeError('Claim iat in `provider` of signIn() is a number of seconds');
+    if (Date.now() - iat * 1000 > OLDEST_CLAIMS) throw new ProviderSessionEndedError();
+    return { ...(texts as { iss: string; sub: string; sid?: string }), iat };
   }
 
   /** Whether the provider has ended a login before it was stored. */
