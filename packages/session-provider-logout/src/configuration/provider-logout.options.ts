@@ -51,8 +51,9 @@ export interface ProviderIssuer {
    */
   readonly actions?: Readonly<Record<string, ProviderAction>> | undefined;
   /**
-   * The names of the principals that the subject of an event means, where it has no `iss` and `sub`, such as
-   * `{ format: 'email', email }`. An address may be unverified, or that of another user by now. @default nobody
+   * The names of the principals that the subject of an event means, where it is no user of this issuer or of `subjects`
+   * by `iss` and `sub`, such as `{ format: 'email', email }`. An address may be unverified, or that of another user by
+   * now. @default nobody
    */
   readonly principalsOf?: ((subject: ProviderSubject) => readonly string[] | Promise<readonly string[]>) | undefined;
 }

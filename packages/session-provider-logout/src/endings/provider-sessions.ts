@@ -24,6 +24,7 @@ import type { ProviderAction } from '../configuration/provider-logout.options.js
 import type { ProviderEventSession } from '../events/provider-event.js';
 import { ProviderSessionEndedError } from '../provider-session-ended.error.js';
 import { RefusedTokenError } from '../tokens/refused-token.error.js';
+import { TOLERANCE } from '../tokens/token-verifier.js';
 
 /** Whom a provider means: a session at the provider, a user, or a session of a user. */
 export interface ProviderTarget {
@@ -38,6 +39,8 @@ export type SessionAction = Exclude<ProviderAction, 'none'>;
 
 interface FoundSession extends ProviderEventSession {
   readonly login: ProviderLogin | undefined;
+  /** In seconds. */
+  readonly signedInAt: number;
 }
 
 interface Listing {
@@ -97,11 +100,18 @@ export class ProviderSessions {
     return this.#each(ofUser, action, (each) => each.login?.sid === undefined && isBefore(each));
   }
 
-  /** The same for all sessions of a principal. */
-  async applyTo(principal: string, action: SessionAction): Promise<ProviderEventSession[]> {
-    const found = await this.#each({ index: PRINCIPAL_NAME_INDEX_NAME, value: principal }, action, () => true);
+  /** The same for the sessions of a principal that was signed in `until` then, in seconds by whatever clock. */
+  async applyTo(principal: string, until: number, action: SessionAction): Promise<ProviderEventSession[]> {
+    const later = new Set<string>();
+    const isBefore = ({ id, login, signedInAt }: FoundSession) => {
+      const isMeant = (login?.iat ?? signedInAt) <= until + TOLERANCE;
+      if (!isMeant) later.add(id);
+      return isMeant;
+    };
+    if (action === 'end') await this.marks.leave(principalMark(principal), until, MARKED_FOR);
+    const found = await this.#each({ index: PRINCIPAL_NAME_INDEX_NAME, value: principal }, action, isBefore);
     // Also what signs in by a request that has begun.
-    if (action === 'end') await this.repository.deleteByIndex(PRINCIPAL_NAME_INDEX_NAME, principal);
+    if (action === 'end') await this.repository.deleteByIndex(PRINCIPAL_NAME_INDEX_NAME, principal, [...later]);
     return found;
   }
 
@@ -127,7 +137,8 @@ export class ProviderSessions {
     if (!login) return false;
     const { iss, sub, sid, iat } = login;
     const bySession = sid === undefined ? [] : [sidMark(iss, sid), sidMark(iss, sid, sub)];
-    const byUser = [subMark(iss, sub), ...(sid === undefined ? [withoutSidMark(iss, sub)] : [])];
+    const byUser = [subMark(iss, sub), principalMark(session.principalName!)];
+    if (sid === undefined) byUser.push(withoutSidMark(iss, sub));
     const found = await this.marks.read([...bySession, ...byUser]);
     return found.some((until, i) => until !== undefined && (i < bySession.length || iat <= until));
   }
@@ -205,7 +216,8 @@ export class ProviderSessions {
 const NEEDED = [PROVIDER_ATTRIBUTE, PRINCIPAL_ATTRIBUTE];
 
 function foundSession(session: TrackedSession): FoundSession {
-  return { id: session.id, principalName: session.storedPrincipal, login: loginOf(session) };
+  const { id, storedPrincipal: principalName, authenticatedAt, creationTime } = session;
+  return { id, principalName, login: loginOf(session), signedInAt: (authenticatedAt ?? creationTime) / 1000 };
 }
 
 function loginOf(session: TrackedSession): ProviderLogin | undefined {
@@ -215,4 +227,5 @@ function loginOf(session: TrackedSession): ProviderLogin | undefined {
 const sidMark = (iss: string, sid: string, sub = '') => providerHash('sid', iss, sid, sub);
 const subMark = (iss: string, sub: string) => providerHash('sub', iss, sub);
 const withoutSidMark = (iss: string, sub: string) => providerHash('without-sid', iss, sub);
+const principalMark = (name: string) => providerHash('principal', name);
 const tokenMark = (iss: string, jti: string) => providerHash('jti', iss, jti);
