@@ -56,7 +56,7 @@ export { toOrigin } from './option-reading/to-origin.js';
 export { type ForeignSessionData, ForeignSessions } from './repository/foreign-sessions.js';
 export { listAsGiven } from './repository/indexed-session.repository.js';
 export {
-  confirmSignIns,
+  acceptProviders,
   findPartly,
   forgetSignIn,
   type InspectedSession,

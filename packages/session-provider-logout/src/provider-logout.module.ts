@@ -3,8 +3,8 @@ import { DiscoveryModule, MetadataScanner, ModuleRef, ModulesContainer } from '@
 import { InvalidSessionOptionsError, SessionRepository } from '@nest-session/core';
 import { SESSION_OPTIONS, type ResolvedSessionOptions } from '@nest-session/core/store';
 import {
+  acceptProviders,
   assertConfiguredOnce,
-  confirmSignIns,
   ofSessionModule,
   PROVIDER_INDEXES,
   SessionExtension,
@@ -62,9 +62,10 @@ export class ProviderLogoutModule
     const sessions = ProviderSessions.in(repository);
     if (!sessions) throw new InvalidSessionOptionsError(MODULE, [NO_MARKS]);
     indexes.add(PROVIDER_INDEXES);
-    confirmSignIns(repository, async (session) =>
-      (await sessions.isOver(session)) ? new ProviderSessionEndedError() : undefined,
-    );
+    acceptProviders(repository, {
+      readClaims: (claims) => sessions.readClaims(claims),
+      confirm: async (session) => ((await sessions.isOver(session)) ? new ProviderSessionEndedError() : undefined),
+    });
     const verifier = new TokenVerifier(new KnownIssuers(options));
     const handler = new MessageHandler(sessions, securityEvents, this.dispatcher);
     this.#endpoints = new ProviderEndpoints(options, verifier, handler, securityEvents);

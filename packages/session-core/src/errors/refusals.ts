@@ -7,7 +7,7 @@ const TABLE = {
   'not-authenticated': [401, 'Sign in first'],
   'not-recently-authenticated': [401, 'Sign in again'],
   'device-proof-missing': [401, 'Sign in first'],
-  'provider-session-ended': [401, 'The identity provider has ended the login: sign in again'],
+  'provider-session-ended': [401, 'The login at the identity provider has ended, or is too old: sign in again'],
   'cross-origin': [403, 'A page of another origin sent this request'],
   'missing-token': [403, 'The CSRF token is missing: send it in the header X-CSRF-Token or in the field _csrf'],
   'invalid-token': [403, 'The CSRF token does not belong to the session: load the page again'],

@@ -11,7 +11,7 @@ import { SessionIndexes } from '../session/session-indexes.js';
 import type { SessionChange, TouchOutcome, WriteReply, SessionDeletedReason } from '../session/session-change.js';
 import type { SessionRecord } from '../session/session-record.js';
 import type { SessionRule } from '../session/session-rule.js';
-import type { MaxSessions, SessionWriter } from '../session/session-state.js';
+import type { MaxSessions, ProviderSignIns, SessionWriter } from '../session/session-state.js';
 import { TrackedSession } from '../session/tracked-session.js';
 import { WarnOnce } from '../logging/warn-once.js';
 import { StoreCalls } from './store-calls.js';
@@ -99,11 +99,8 @@ export let lookAgain: (
 /** From now on, the sessions of a repository follow a rule. */
 export let applyRule: (repository: SessionRepository, rule: SessionRule) => void;
 
-/** From now on, sign-ins with `provider` are confirmed: see `SessionWriter.confirm`. */
-export let confirmSignIns: (
-  repository: SessionRepository,
-  confirm: (session: Session) => Promise<Error | undefined>,
-) => void;
+/** From now on, the sessions of a repository may be signed in to with `provider`. */
+export let acceptProviders: (repository: SessionRepository, providers: ProviderSignIns) => void;
 
 /** The marks of a store; undefined for one that keeps none. */
 export let marksOf: (repository: SessionRepository) => StoreMarks | undefined;
@@ -138,7 +135,7 @@ export abstract class SessionRepository {
     signOutById = (repository, id) => repository.#delete(id, 'signed-out');
     lookAgain = (repository, id, principalName) => repository.#lookAgain(id, principalName);
     applyRule = (repository, rule) => void (repository.#writer.rule = rule);
-    confirmSignIns = (repository, confirm) => void (repository.#writer.confirm = confirm);
+    acceptProviders = (repository, providers) => void (repository.#writer.providers = providers);
     marksOf = (repository) => repository.#marks;
     storeCallsOf = (repository) => repository.#calls;
   }

@@ -32,7 +32,7 @@ import {
   timeoutChanges,
 } from './session-timeouts.js';
 import type { SessionKey, SessionToken } from './session-token.js';
-import { PRINCIPAL_NAME_INDEX_NAME, type SaveOutcome, type Session } from './session.js';
+import { PRINCIPAL_NAME_INDEX_NAME, type ProviderClaims, type SaveOutcome, type Session } from './session.js';
 import type { TrackedAttributes } from './tracked-attributes.js';
 
 export type SessionSave = CreateSession | UpdateSession | DeleteSession;
@@ -68,11 +68,19 @@ export interface SessionWriter {
   readonly securityEvents?: SecurityEvents | undefined;
   /** What each session is checked by. It may be set when the application starts. */
   rule?: SessionRule | undefined;
+  /** Unset: nobody finds a session by its provider. */
+  providers?: ProviderSignIns | undefined;
+}
+
+/** What sign-ins with `provider` are checked by. */
+export interface ProviderSignIns {
+  /** What the session keeps. @throws what refuses the sign-in */
+  readClaims(claims: ProviderClaims): object;
   /**
-   * Asked once a sign-in with `provider` is stored, and before its client hears of it: what it resolves to, or rejects
-   * with, refuses the sign-in and ends the session. Unset: nobody finds a session by its provider.
+   * Asked once the sign-in is stored, and before its client hears of it: what it resolves to, or rejects with, refuses
+   * the sign-in and ends the session.
    */
-  confirm?: ((session: Session) => Promise<Error | undefined>) | undefined;
+  confirm(session: Session): Promise<Error | undefined>;
 }
 
 /** What the store has of a session, as far as one object of the session knows; its attributes apart. */

@@ -191,7 +191,10 @@ export interface ProviderClaims {
   readonly sub: string;
   /** The session at the provider: a non-empty string. Without it, only logouts of the user find the session. */
   readonly sid?: unknown;
-  /** When the ID token was issued, in seconds since the epoch. @default now, by the clock of this process */
+  /**
+   * When the ID token was issued, in seconds since the epoch: at most an hour ago.
+   * @default now, by the clock of this process
+   */
   readonly iat?: number | undefined;
 }
 

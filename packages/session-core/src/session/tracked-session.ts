@@ -46,7 +46,6 @@ import type {
 import { endsNow, secondsOf, type SessionTimeouts } from './session-timeouts.js';
 import type { SessionToken } from './session-token.js';
 import { deviceIn } from '../device/device-binding.js';
-import { readClaims } from '../provider/provider-login.js';
 import {
   type BoundDevice,
   type ProviderClaims,
@@ -256,8 +255,8 @@ export class TrackedSession implements Session {
   /** A user who signs in again, as with a password, stays one whom the provider can sign out. */
   #loginOf(name: string, provider: ProviderClaims | undefined): unknown {
     if (provider === undefined) return this.#isOfAnother(name) ? undefined : this.peekAttribute(PROVIDER_ATTRIBUTE);
-    if (!this.#writer.confirm) throw new SessionStateError(NO_PROVIDERS);
-    return readClaims(provider);
+    if (!this.#writer.providers) throw new SessionStateError(NO_PROVIDERS);
+    return this.#writer.providers.readClaims(provider);
   }
 
   signOut(): void {
@@ -588,8 +587,11 @@ export class TrackedSession implements Session {
     const hadOne = this.#attributes.peek(PRINCIPAL_ATTRIBUTE) !== undefined;
     this.#attributes.set(PRINCIPAL_ATTRIBUTE, name);
     // What the browser of the one has proven says nothing of the other.
-    for (const each of isAnother ? [DEVICE_ATTRIBUTE, PROVIDER_ATTRIBUTE] : [])
-      if (this.peekAttribute(each) !== undefined) this.#attributes.set(each, undefined);
+    if (isAnother && this.peekAttribute(DEVICE_ATTRIBUTE) !== undefined)
+      this.#attributes.set(DEVICE_ATTRIBUTE, undefined);
+    // Whoever acts as another user stays one whom the provider can sign out.
+    if (name === undefined && this.peekAttribute(PROVIDER_ATTRIBUTE) !== undefined)
+      this.#attributes.set(PROVIDER_ATTRIBUTE, undefined);
     const [from, to] = hadOne
       ? [timeouts.maxInactiveInterval, anonymousTimeout]
       : [anonymousTimeout, timeouts.maxInactiveInterval];
@@ -712,7 +714,7 @@ export class TrackedSession implements Session {
    */
   async #confirm(save: SessionSave): Promise<void> {
     if (save.kind === 'delete' || typeof save.attributes.get(PROVIDER_ATTRIBUTE) !== 'string') return;
-    const refusal = await this.#writer.confirm?.(this).catch((error: unknown) => error as Error);
+    const refusal = await this.#writer.providers?.confirm(this).catch((error: unknown) => error as Error);
     if (!refusal) return;
     const { storedId: id } = this;
     // First, because nobody may get its token, even if the store cannot end it.
