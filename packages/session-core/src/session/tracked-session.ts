@@ -45,7 +45,7 @@ import type {
 } from './session-state.js';
 import { endsNow, secondsOf, type SessionTimeouts } from './session-timeouts.js';
 import type { SessionToken } from './session-token.js';
-import { deviceIn } from '../device/device-binding.js';
+import { bindingIn, deviceIn } from '../device/device-binding.js';
 import { readClaims } from '../provider/provider-login.js';
 import {
   type BoundDevice,
@@ -587,8 +587,9 @@ export class TrackedSession implements Session {
     const { timeouts, anonymousTimeout } = this.#writer;
     const hadOne = this.#attributes.peek(PRINCIPAL_ATTRIBUTE) !== undefined;
     this.#attributes.set(PRINCIPAL_ATTRIBUTE, name);
-    // What the browser of the one has proven says nothing of the other.
-    for (const each of isAnother ? [DEVICE_ATTRIBUTE, PROVIDER_ATTRIBUTE] : [])
+    // It is the same browser: to bind it anew would let who has copied its cookies bind another one.
+    const isBound = bindingIn(this.peekAttribute(DEVICE_ATTRIBUTE))?.key !== undefined;
+    for (const each of isAnother ? [...(isBound ? [] : [DEVICE_ATTRIBUTE]), PROVIDER_ATTRIBUTE] : [])
       if (this.peekAttribute(each) !== undefined) this.#attributes.set(each, undefined);
     const [from, to] = hadOne
       ? [timeouts.maxInactiveInterval, anonymousTimeout]
