@@ -204,7 +204,8 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}) {
   const visitorAttributes = Object.freeze([...(reader.value('visitorAttributes', isListOfNames, LIST_OF_NAMES) ?? [])]);
   const maxSessions = readMaxSessions(reader);
   const bounds = readBounds(reader);
-  const deviceBound = readDeviceBoundOptions(reader);
+  const csrf = readCsrfOptions(reader.section('csrf'));
+  const deviceBound = readDeviceBoundOptions(reader, cookie, csrf.trustedOrigins);
   const resolved = {
     timeout: inSeconds(timeout),
     anonymousTimeout: inSeconds(anonymousTimeout),
@@ -220,7 +221,7 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}) {
     ...bounds,
     visitorBounds: security === 'strict' ? boundsOfVisitors(options) : undefined,
     indexes: readIndexes(reader, deviceBound !== undefined),
-    csrf: readCsrfOptions(reader.section('csrf')),
+    csrf,
     devices: readDeviceOptions(reader),
     deviceBound,
     rotateEvery: reader.duration('rotateEvery', undefined, { atLeast: 60_000, atMost: 86_400_000 }),

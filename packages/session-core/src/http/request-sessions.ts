@@ -177,6 +177,7 @@ export class RequestSessions implements OnModuleInit {
     const { resolver, options, extension, telemetry } = this;
     const { devices: recorded } = options;
     const devices = this.#devicesIn(repository);
+    this.guarded.devices = devices;
     const parts = {
       repository,
       resolver,

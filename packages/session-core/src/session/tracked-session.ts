@@ -45,7 +45,7 @@ import type {
 } from './session-state.js';
 import { endsNow, secondsOf, type SessionTimeouts } from './session-timeouts.js';
 import type { SessionToken } from './session-token.js';
-import { deviceIn } from '../device/device-binding.js';
+import { bindingIn, deviceIn } from '../device/device-binding.js';
 import {
   type BoundDevice,
   type ProviderClaims,
@@ -586,8 +586,9 @@ export class TrackedSession implements Session {
     const { timeouts, anonymousTimeout } = this.#writer;
     const hadOne = this.#attributes.peek(PRINCIPAL_ATTRIBUTE) !== undefined;
     this.#attributes.set(PRINCIPAL_ATTRIBUTE, name);
-    // What the browser of the one has proven says nothing of the other.
-    if (isAnother && this.peekAttribute(DEVICE_ATTRIBUTE) !== undefined)
+    // A binding stays: to bind the same browser anew would let who has copied its cookies bind another one.
+    const isBound = bindingIn(this.peekAttribute(DEVICE_ATTRIBUTE))?.key !== undefined;
+    if (isAnother && !isBound && this.peekAttribute(DEVICE_ATTRIBUTE) !== undefined)
       this.#attributes.set(DEVICE_ATTRIBUTE, undefined);
     // Whoever acts as another user stays one whom the provider can sign out.
     if (name === undefined && this.peekAttribute(PROVIDER_ATTRIBUTE) !== undefined)

@@ -1,9 +1,32 @@
 import { LeakGuard } from '@nest-session/test-infrastructure';
+import { Controller, Get, Post } from '@nestjs/common';
+import { APP_GUARD } from '@nestjs/core';
+import { Authenticated, CsrfGuard, CsrfToken, Session, type SessionModuleOptions } from '../../src/index.js';
 import { closeApps } from '../support/session.app.js';
+import { DeviceBrowser } from './device.browser.js';
 import { bound, heard, MINUTE, signedIn, startDevices } from './device.app.js';
 
 LeakGuard.install();
 afterEach(closeApps);
+
+@Controller()
+class TokenRoutes {
+  @Get('token')
+  token(@CsrfToken() token: string) {
+    return token;
+  }
+
+  @Post('in')
+  signIn(@Session() session: Session) {
+    session.signIn('ann');
+  }
+
+  @Post('pay')
+  @Authenticated()
+  pay() {
+    return 'paid';
+  }
+}
 
 describe.each(['express', 'fastify'] as const)('a bound session on %s', (platform) => {
   it('is offered at the sign-in, registered and proven', async () => {
@@ -90,6 +113,35 @@ describe.each(['express', 'fastify'] as const)('a bound session on %s', (platfor
     browser.binding = now;
     browser.jar.delete('SESSION-device');
     expect((await browser.get('/money')).body).toBe('money');
+  });
+
+  it('leaves its place to a new sign-in of its user, and to nobody else', async () => {
+    const session: SessionModuleOptions = { maxSessions: { perPrincipal: 1, whenReached: 'refuse' } };
+    const { browser, store } = await signedIn(undefined, { platform, session });
+    browser.binding = undefined;
+    browser.jar.delete('SESSION-device');
+    expect((await browser.send('GET', '/inside')).status).toBe(401);
+    expect((await browser.thief(browser.origin).send('POST', '/become-bob')).status).toBe(201);
+    expect(await store.countByIndex('principal', 'ann')).toBe(1);
+    expect((await browser.post('/sign-in')).status).toBe(201);
+    expect(await store.countByIndex('principal', 'ann')).toBe(1);
+    expect((await new DeviceBrowser(browser.origin).post('/sign-in')).status).toBe(409);
+    await browser.get('/who');
+    expect((await browser.get('/money')).body).toBe('money');
+  });
+
+  it('is named as what is missing where a CSRF token cannot be that of the session', async () => {
+    const providers = [{ provide: APP_GUARD, useExisting: CsrfGuard }];
+    const { browser, clock } = await startDevices(undefined, { platform, controllers: [TokenRoutes], providers });
+    const post = (path: string, token: string) => browser.post(path, { 'x-csrf-token': token });
+    expect((await post('/in', (await browser.get('/token')).body)).status).toBe(201);
+    const { body: token } = await browser.get('/token');
+    expect((await post('/pay', token)).body).toBe('paid');
+    browser.binding = undefined;
+    browser.jar.delete('SESSION-device');
+    clock.advance(MINUTE);
+    expect(JSON.parse((await post('/pay', token)).body)).toMatchObject({ reason: 'device-proof-missing' });
+    expect((await post('/in', (await browser.get('/token')).body)).status).toBe(201);
   });
 
   it('is followed by another at a sign-in with a proof, offered in its response', async () => {

@@ -21,6 +21,7 @@ import {
   type SessionModuleOptions,
   SessionRepository,
 } from '../../src/index.js';
+import { resolveSessionOptions } from '../../src/configuration/session.options.js';
 import type { DeviceBinding } from '../../src/device/device-binding.js';
 import { DEVICE_ATTRIBUTE } from '../../src/session/attribute-names.js';
 import { TrackedSession } from '../../src/session/tracked-session.js';
@@ -57,6 +58,14 @@ it.each([{ deviceBound: true }, { rotateEvery: '15m' }])(
     await expect(startApp({ session: { ...option, sessionIdResolver } })).rejects.toThrow(
       'needs the token in a cookie',
     );
+  },
+);
+
+it.each([{ domain: 'shop.test' }, { domain: ['shop.test', 'mall.test'] }, { partitioned: true, secure: true }])(
+  'deviceBound is refused with the cookie %j, of which other hosts or frames would be refused',
+  (cookie) => {
+    expect(() => resolveSessionOptions({ deviceBound: true, cookie })).toThrow('remove one of the two');
+    expect(() => resolveSessionOptions({ cookie })).not.toThrow();
   },
 );
 
@@ -123,7 +132,8 @@ describe('an offer', () => {
 describe('a registration', () => {
   it('tells the browser all that it needs, and nothing else', async () => {
     const options = { exclude: ['/assets', '/favicon.ico'], refreshFrom: ['login.example', '*.mail.example'] };
-    const { browser, store } = await startDevices(options);
+    const session = { csrf: { trustedOrigins: ['https://app.shop.test:8444', 'http://localhost:5173'] } };
+    const { browser, store } = await startDevices(options, { session });
     const { path, challenge } = offerIn(await browser.send('POST', '/sign-in'))!;
     const { headers, body } = await browser.send('POST', path, {
       'secure-session-response': proofBy(newKey(), challenge, true),
@@ -145,7 +155,7 @@ describe('a registration', () => {
         })),
       },
       credentials: [{ type: 'cookie', name: 'SESSION-device', attributes: 'Path=/; HttpOnly; Secure; SameSite=Lax' }],
-      allowed_refresh_initiators: ['login.example', '*.mail.example'],
+      allowed_refresh_initiators: ['login.example', '*.mail.example', 'app.shop.test', 'localhost'],
     });
     expect(headers['set-cookie']).toEqual([
       expect.stringMatching(/^SESSION-device=[^;]+; Max-Age=600; Path=\/; HttpOnly; Secure; SameSite=Lax$/),
@@ -224,16 +234,22 @@ describe('a refresh', () => {
 });
 
 describe('another user of the same session', () => {
-  it('is bound anew, and neither the binding nor the offer of before counts', async () => {
+  it('has the browser that it is bound to, and nobody else is told to register', async () => {
     const { browser, store, clock } = await signedIn();
-    const old = browser.binding!;
+    const thief = browser.thief();
+    for (const path of ['/become-bob', '/become-ann']) {
+      await thief.post(path);
+      browser.jar.set('SESSION', thief.jar.get('SESSION')!);
+    }
     await browser.post('/become-bob');
-    expect(browser.binding!.id).not.toBe(old.id);
-    await browser.get('/who');
-    clock.advance(MINUTE);
-    await expectRenewed(browser);
+    expect(thief.own).toEqual([]);
     expect((await sessionOf(store, 'bob')).device).toMatchObject({ bound: true });
+    clock.advance(10 * MINUTE + 1);
+    await expectRenewed(browser);
+    expect((await thief.get('/inside')).status).toBe(401);
+  });
 
+  it('is not bound by an offer of before', async () => {
     const other = await startDevices();
     const { path, challenge } = offerIn(await other.browser.send('POST', '/sign-in'))!;
     await other.browser.send('POST', '/become-bob');

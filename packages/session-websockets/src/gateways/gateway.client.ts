@@ -87,7 +87,8 @@ export class GatewayClient implements OpenConnection {
   /** From now on, the connection is closed when its session is not that of its user any more. */
   #watch(principalName: string | undefined): void {
     if (this.#id === undefined || principalName === undefined || this.#isGone) return;
-    this.#unwatch = this.sessions.guarded.watch(this.#id, principalName, () => this.#close('session ended'));
+    const cut = () => this.#close('session ended');
+    this.#unwatch = this.sessions.guarded.watch(this.request, this.#id, principalName, cut);
   }
 
   connect(hangUp: (reason: CloseReason) => void): void {
