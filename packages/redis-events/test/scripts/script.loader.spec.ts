@@ -68,8 +68,6 @@ const REPLY_TYPES: Record<string, string | null> = {
   'shared/delete-shared-session': 'DeleteReply',
   'shared/look-at-shared-sessions': 'LookOutcome',
   'spring/remove-lost-members': null,
-  'spring/mend-lasting-buckets': null,
-  'spring/remove-incomplete-sessions': null,
   'spring/renew-session': 'RenewSessionReply',
   'namespace/raise-format': null,
   'namespace/sign-instance': null,

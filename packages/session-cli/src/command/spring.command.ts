@@ -1,14 +1,6 @@
-import { SessionIds } from '@nest-session/core/internal';
 import { Pace } from '@nest-session/redis-events/internal';
-import {
-  lookAtSpring,
-  SPRING_RULES,
-  SpringKeys,
-  type SpringOverview,
-  type SpringRule,
-} from '@nest-session/spring/internal';
+import { lookAtSpring, SpringKeys, type SpringOverview } from '@nest-session/spring/internal';
 import type { CommandCall, ExitCode } from './command.js';
-import { reportFindings } from './findings.js';
 import { counted } from './shown.js';
 import { type ReachedRedis, withRedis } from './store-access.js';
 import { UsageError, wholeNumber } from './usage.error.js';
@@ -23,54 +15,35 @@ export function run(call: CommandCall): Promise<ExitCode> {
   return withRedis({ ...call, address }, (redis) => look(redis, call, sample, pace), 'read');
 }
 
-/** Rules whose examples are ids. */
-const OF_IDS: ReadonlySet<SpringRule> = new Set([
-  'bucket-member-without-session',
-  'expiration-without-session',
-  'incomplete-session',
-  'index-member-without-session',
-]);
-
 async function look(
   { connections: { background: client }, options: { namespace } }: ReachedRedis,
-  { output, flags }: CommandCall,
+  { output }: CommandCall,
   sample: number,
   pace: Pace,
 ): Promise<ExitCode> {
-  const repair = flags.has('repair');
   const holds = await client.hget(`${namespace}:meta`, 'holds');
   if (holds !== null) {
     const others = holds === 'shared-sessions' ? 'doctor and stats' : 'verify and stats';
     throw new UsageError(`Namespace ${JSON.stringify(namespace)} is one of nest-session. Use ${others} for it.`);
   }
-  const keys = new SpringKeys(namespace);
-  const onProgress = (looked: number) => output.progress(`${looked} keys and entries`);
-  const pass = (mends: boolean) => lookAtSpring(client, keys, { mends, sample, pace, onProgress });
-  const { overview, findings, hasLookedForLeftovers } = await pass(repair);
-  if (overview.sessions.found === 0 && findings.length === 0) {
+  const onProgress = (looked: number) => output.progress(`${looked} keys`);
+  const overview = await lookAtSpring(client, new SpringKeys(namespace), { sample, pace, onProgress });
+  if (overview.sessions.found === 0) {
     output.note(`There is no session of Spring in namespace ${JSON.stringify(namespace)}.`);
     return 1;
   }
-  const { findings: left } = repair && findings.length > 0 ? await pass(false) : { findings: [] };
-  const java = javaFor(overview);
-  // They are tokens.
-  const ids = new SessionIds(undefined, 'plain');
-  return reportFindings(
-    output,
-    { findings, left, looked: pace.passed },
-    {
-      rules: SPRING_RULES,
-      repair,
-      show: (example, rule) => (OF_IDS.has(rule) ? ids.shown(example) : example),
-      json: { ...overview, java, hasLookedForLeftovers },
-      lines: [
-        ...factsOf(overview),
-        ...(hasLookedForLeftovers ? [] : ['On a Cluster, what Spring leaves behind is not looked for.']),
-        ...(java.length === 0 ? [] : [...TO_SHARE, ...java.map((line) => `  ${line}`)]),
-        '',
-      ],
-    },
-  );
+  const [java, problems] = [javaFor(overview), [...problemsIn(overview)]];
+  const shownJava = java.length === 0 ? [] : [...TO_SHARE, ...java.map((line) => `  ${line}`)];
+  const lines = [...factsOf(overview), ...problems, ...shownJava];
+  return output.report({ ...overview, java, problems }, lines, problems.length > 0 ? 2 : 0);
+}
+
+// Milliseconds.
+const LARGEST_DIFFERENCE = 2000;
+
+function* problemsIn({ clockAhead = 0, serializer }: SpringOverview): Iterable<string> {
+  if (Math.abs(clockAhead) > LARGEST_DIFFERENCE) yield 'The clocks differ by more than two seconds: let NTP set both.';
+  if (serializer === 'mixed') yield 'Some application fails at some sessions: let all have the same serializer.';
 }
 
 const TO_SHARE = [

@@ -28,8 +28,7 @@ export const RIGHTS_BLOCKS = {
     +pexpiretime +ping +psubscribe +pttl +publish +rename +sadd +scan +set +sismember +smembers +srem +sscan +subscribe
     +time +type +unlink +xack +xadd +xdel +xgroup|delconsumer +xinfo|consumers +xinfo|groups +xinfo|stream +xlen
     +xpending +xrange +xreadgroup +xtrim +zadd +zcard +zlexcount +zrange +zrangebyscore +zrem +zscan +zscore`),
-  spring: rules(`~spring:session:* +client|setname +eval +evalsha +exists +hget +hgetall +hmget +info +pttl +scan +sscan
-    +time +zscan +pexpire +sismember +srem +type +unlink +zrem +zscore`),
+  spring: rules('~spring:session:* +client|setname +hget +hgetall +info +pttl +scan +time'),
 } as const satisfies Readonly<Record<string, readonly string[]>>;
 
 type Block = keyof typeof RIGHTS_BLOCKS;

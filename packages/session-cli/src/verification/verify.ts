@@ -1,13 +1,5 @@
 import { DeadlinePartitions, DeadlineScripts } from '@nest-session/deadlines/redis/internal';
-import {
-  type Finding,
-  FindingCounter,
-  groupedBy,
-  isReply,
-  Pace,
-  type PartitionKeys,
-  type Partitions,
-} from '@nest-session/redis-events/internal';
+import { groupedBy, isReply, Pace, type PartitionKeys, type Partitions } from '@nest-session/redis-events/internal';
 import {
   batchesOf,
   keepingRules,
@@ -32,12 +24,19 @@ export interface VerifyOptions {
   readonly onProgress?: (looked: number) => void;
 }
 
+interface Finding {
+  readonly rule: Rule;
+  count: number;
+  /** The first three: keys, ids, members or positions. */
+  readonly examples: string[];
+}
+
 /** What `verify()` has found. */
 export interface Verification {
   /** Ordered by rule; what was mended is among them. */
-  readonly findings: readonly Finding<Rule>[];
+  readonly findings: readonly Finding[];
   /** What is left after it was mended; empty unless `repair` was asked for. */
-  readonly left: readonly Finding<Rule>[];
+  readonly left: readonly Finding[];
   /** The number of keys and members that were looked at. */
   readonly looked: number;
 }
@@ -53,6 +52,7 @@ export interface VerifiedStore {
 const RATE = 20_000;
 // Mending one thing can show another: a stray key hid what it stood for.
 const MOST_PASSES = 5;
+const EXAMPLES = 3;
 
 /**
  * Looks for what breaks a rule of the data model, beside the applications that use the namespace. It changes nothing
@@ -64,17 +64,24 @@ export async function verify(
 ): Promise<Verification> {
   const pace = new Pace(rate, signal);
   const pass = async () => {
-    const counter = new FindingCounter<Rule>();
+    const found = new Map<Rule, Finding>();
     for await (const problems of problemsOf(store, pace, repair)) {
-      counter.add(problems);
+      for (const problem of problems) count(found, problem);
       onProgress(pace.passed);
     }
-    return counter.all;
+    return [...found.values()].toSorted((one, other) => (one.rule < other.rule ? -1 : 1));
   };
   const findings = await pass();
   let left = repair && findings.length > 0 ? await pass() : [];
   for (let i = 2; i < MOST_PASSES && left.length > 0; i++) left = await pass();
   return { findings, left, looked: pace.passed };
+}
+
+function count(found: Map<Rule, Finding>, { rule, what }: Problem): void {
+  const finding = found.get(rule) ?? { rule, count: 0, examples: [] };
+  found.set(rule, finding);
+  finding.count++;
+  if (finding.examples.length < EXAMPLES) finding.examples.push(what);
 }
 
 type Problems = AsyncIterable<readonly Problem[]>;

@@ -157,12 +157,6 @@ function verification(
   return { script, what: 'a healthy store', prepare: openSession, send, reply: [], reads: true };
 }
 
-/** A script that finds nothing of Spring. */
-function spring(script: string, look: (scripts: SpringScripts, store: Store) => Promise<unknown>): ScriptCall {
-  const send = (client: Redis, store: Store) => look(new SpringScripts(client, false), store);
-  return { script, what: 'no leftovers', prepare: openSession, send, reply: [], reads: true };
-}
-
 /** The calls of requests: sent once, or not at all. */
 export const CALLS_OF_REQUESTS: readonly ScriptCall[] = [
   {
@@ -765,15 +759,14 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
   verification('verify-letter-records', (scripts, { keys }) => scripts.letterRecords(keys, [])),
   verification('verify-deadlines', (scripts) => scripts.deadlines(DEADLINE_KEYS, [])),
   verification('verify-due', (scripts) => scripts.due(DEADLINE_KEYS, 'order', [], 1000)),
-  spring('remove-lost-members', (scripts, store) =>
-    scripts.lostMembers(store.keys.index('principal', 'ann'), [
-      { stored: Buffer.from('a'), key: `${store.keys.prefix}a` },
-    ]),
-  ),
-  spring('mend-lasting-buckets', (scripts, { keys }) => scripts.lastingBuckets([{ key: `${keys.prefix}a` }])),
-  spring('remove-incomplete-sessions', (scripts, { keys }) =>
-    scripts.incompleteSessions([{ session: `${keys.prefix}a`, shadow: `${keys.prefix}b` }]),
-  ),
+  {
+    script: 'remove-lost-members',
+    what: 'a member whose session is gone',
+    prepare: openSession,
+    send: (client, { keys: { prefix } }) =>
+      new SpringScripts(client).removeLost(`${prefix}of-spring`, [{ stored: Buffer.from('a'), session: `${prefix}a` }]),
+    reply: undefined,
+  },
   {
     script: 'erase-sessions',
     what: 'a session of the principal',
