@@ -1,6 +1,5 @@
 import { text } from 'node:stream/consumers';
-import { explainLines } from '../explanation/explained-lines.js';
-import type { KnownLine } from '../explanation/known-line.js';
+import { explainLines, type KnownLine } from '../explanation/explained-lines.js';
 import type { CommandCall, ExitCode } from './command.js';
 import { counted } from './shown.js';
 import { UsageError } from './usage.error.js';

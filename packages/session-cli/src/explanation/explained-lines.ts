@@ -1,6 +1,20 @@
 import { stripVTControlCharacters } from 'node:util';
-import type { KnownLine } from './known-line.js';
 import { KNOWN_LINES } from './known-lines.js';
+
+/** A line that a package can write. */
+export interface KnownLine {
+  /** `...` stands for what differs. */
+  readonly line: string;
+  readonly level: string;
+  readonly means: string;
+  readonly do: string;
+  /** The title of a page of the documentation. */
+  readonly see?: string;
+}
+
+const ALL = Object.entries(KNOWN_LINES).flatMap(([level, lines]) =>
+  Object.entries(lines).map(([line, texts]): KnownLine => ({ line, level, ...texts })),
+);
 
 interface Explanation {
   /** Each once, in the order in which they came. */
@@ -26,7 +40,7 @@ function knownLine(line: string): KnownLine | undefined {
   const messages = messagesIn(line);
   const isOne = ({ line: known }: KnownLine) => messages.some((message) => isAbout(known, message));
   const isInside = ({ line: known }: KnownLine) => messages.some((message) => isAbout(known, message, true));
-  return mostSpecific(KNOWN_LINES.filter(isOne)) ?? mostSpecific(KNOWN_LINES.filter(isInside));
+  return mostSpecific(ALL.filter(isOne)) ?? mostSpecific(ALL.filter(isInside));
 }
 
 /** What may be the message of a line: the whole one, what is behind a context, or a text in JSON. */
