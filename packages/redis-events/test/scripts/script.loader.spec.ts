@@ -103,7 +103,9 @@ it('the table of reply types names each script', () => {
 });
 
 it('each rule of the data model is a reply of one script that verifies', () => {
-  const replies = ALL_SCRIPTS.filter(isOfRules).flatMap((name) => documentedOutcomes(headerOf(scriptOf(name))));
+  // They have no other words like these.
+  const wordsIn = (source: string) => [...source.matchAll(/'([a-z]+(?:-[a-z]+)+)'/g)].map(([, word]) => word);
+  const replies = ALL_SCRIPTS.filter(isOfRules).flatMap((name) => [...new Set(wordsIn(scriptOf(name)))]);
   expect(replies.toSorted()).toEqual(Object.keys(RULES).toSorted());
 });
 
@@ -151,15 +153,15 @@ describe.each(ALL_SCRIPTS)('%s.lua', (name) => {
   });
 
   it('documents exactly the outcomes it returns', () => {
+    // Those of the scripts that verify are the rules.
+    if (isOfRules(name)) return;
     const returns = header.slice(header.indexOf('Returns'));
     const documented = new Set(documentedOutcomes(header));
     // A script that replies tables has its outcomes there, wherever they are made; any other one returns them itself.
     const isTable = /^ {4}\{'/m.test(returns);
     const own = isTable ? body : body.slice(body.lastIndexOf('local bucket_list') + 1);
-    // The scripts that verify have no other words like these.
     const inTable = /(?<!\()\{ (?:[\w.]+(?: == \w+)? and )?'([a-z-]+)'(?: or '([a-z-]+)')?/g;
-    const inList = /'([a-z]+(?:-[a-z]+)+)'()/g;
-    const outcome = isOfRules(name) ? inList : isTable ? inTable : /(?:return|\band|\bor) '([a-z-]+)'()/g;
+    const outcome = isTable ? inTable : /(?:return|\band|\bor) '([a-z-]+)'()/g;
     const returned = [...own.matchAll(outcome)].flatMap(([, one, other]) => [one, other]).filter(Boolean);
     expect(new Set(returned)).toEqual(documented);
   });

@@ -32,8 +32,8 @@ export const COMMANDS: readonly Command[] = [
   },
   {
     name: 'stats',
-    text: 'Counts sessions or deadlines, events, groups and instances, and samples the memory of keys.',
-    options: { sample: { value: '<number>', text: 'measure the memory of so many keys, 0 to 100000 (default 1000)' } },
+    text: 'Counts sessions or deadlines, events, groups and instances.',
+    options: {},
     load: () => import('./stats.command.js'),
   },
   {

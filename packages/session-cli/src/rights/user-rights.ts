@@ -18,7 +18,7 @@ export const RIGHTS_BLOCKS = {
   verification: ['+hscan', '+zscan'],
   replicas: ['+wait'],
   'reading commands': rules(`~nest:session:* +client|setname +config|get +eval +evalsha +exists +get +hget +hgetall
-    +hmget +info +memory|usage +ping +pttl +scan +scard +time +xinfo|consumers +xinfo|groups +xinfo|stream +xlen +xrange
+    +hmget +info +ping +pttl +scan +scard +time +xinfo|consumers +xinfo|groups +xinfo|stream +xlen +xrange
     +zcard +zlexcount +zrange`),
   'spring renewal': rules(`~spring:session:* +client|setname +hgetall +info +smembers +time +eval +evalsha +get +hmget
     +hset +pexpire +pexpireat +pttl +sadd +set +sismember +srem +zadd +zcard +zscore`),

@@ -53,6 +53,8 @@ const RATE = 20_000;
 // Mending one thing can show another: a stray key hid what it stood for.
 const MOST_PASSES = 5;
 const EXAMPLES = 3;
+// Milliseconds.
+const ASIDE_FOR = 30 * 86_400_000;
 
 /**
  * Looks for what breaks a rule of the data model, beside the applications that use the namespace. It changes nothing
@@ -116,8 +118,8 @@ async function* problemsIn<Keys extends PartitionKeys>(
   const { client, scripts, pace } = tools;
   const { meta, instances, namespace } = partitions;
   // They belong to no partition, and may be on two nodes.
-  yield scripts.keys(`${namespace}:`, [{ key: meta, type: 'hash', life: 'never' }]);
-  yield scripts.keys(`${namespace}:`, [{ key: instances, type: 'zset', life: 'never' }]);
+  yield scripts.find('verify-keys', [meta], `${namespace}:`, ASIDE_FOR, 'hash', 'never');
+  yield scripts.find('verify-keys', [instances], `${namespace}:`, ASIDE_FOR, 'zset', 'never');
   for await (const keys of scannedKeys(client, partitions, '*')) {
     await pace.pass(keys.length);
     const known = keys.flatMap(({ key, partition, name }): KnownKey<Keys>[] => {
@@ -135,8 +137,9 @@ async function* problemsAmong<Keys extends PartitionKeys>(
   all: readonly KnownKey<Keys>[],
   tools: Tools,
 ): Problems {
-  const expected = all.map(({ key, kind: { type, life } }) => ({ key, type, life }));
-  const problems = await tools.scripts.keys(partition.prefix, expected);
+  const names = all.map(({ key }) => key);
+  const expected = all.flatMap(({ kind: { type, life } }) => [type, life]);
+  const problems = await tools.scripts.find('verify-keys', names, partition.prefix, ASIDE_FOR, ...expected);
   yield problems;
   const strays = new Set(problems.filter(({ rule }) => rule === 'wrong-type').map(({ what }) => what));
   const sound = all.filter(({ key }) => !strays.has(key));
