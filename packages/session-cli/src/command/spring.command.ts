@@ -32,10 +32,10 @@ async function look(
     output.note(`There is no session of Spring in namespace ${JSON.stringify(namespace)}.`);
     return 1;
   }
-  const [java, problems] = [javaFor(overview), [...problemsIn(overview)]];
-  const shownJava = java.length === 0 ? [] : [...TO_SHARE, ...java.map((line) => `  ${line}`)];
-  const lines = [...factsOf(overview), ...problems, ...shownJava];
-  return output.report({ ...overview, java, problems }, lines, problems.length > 0 ? 2 : 0);
+  const problems = [...problemsIn(overview)];
+  const advice = isReadyToShare(overview) ? [] : [TO_SHARE];
+  const lines = [...factsOf(overview), ...problems, ...advice];
+  return output.report({ ...overview, problems }, lines, problems.length > 0 ? 2 : 0);
 }
 
 // Milliseconds.
@@ -46,12 +46,13 @@ function* problemsIn({ clockAhead = 0, serializer }: SpringOverview): Iterable<s
   if (serializer === 'mixed') yield 'Some application fails at some sessions: let all have the same serializer.';
 }
 
-const TO_SHARE = [
-  '',
-  'For JSON and the indexed repository, add this to the application of Spring, unless it has both.',
-  'With sessions in another form, its requests fail then, so change spring.session.data.redis.namespace, too.',
-  '',
-];
+const TO_SHARE =
+  'To share them, Spring needs the indexed repository and JSON: see the page "One Redis with Spring Boot" of the documentation.';
+
+/** Plain JSON comes back without the classes of Spring Security, and nobody could sign in. */
+function isReadyToShare({ repository, serializer, hasSpringSecurity }: SpringOverview): boolean {
+  return repository === 'indexed' && serializer === (hasSpringSecurity ? 'security-json' : 'plain-json');
+}
 
 const SERIALIZERS: Readonly<Record<NonNullable<SpringOverview['serializer']>, string>> = {
   java: 'JDK serialization, the default of Spring Session',
@@ -61,29 +62,6 @@ const SERIALIZERS: Readonly<Record<NonNullable<SpringOverview['serializer']>, st
   json: 'JSON. No value that was read is an object or a list, so it may be with or without classes',
   mixed: 'JDK serialization and JSON, both',
 };
-
-/** An application of Spring with the indexed repository, and with JSON. `serializer`: the lines that make one. */
-function javaWith(...serializer: readonly string[]): readonly string[] {
-  return [
-    '@Configuration(proxyBeanMethods = false)',
-    '@EnableRedisIndexedHttpSession',
-    'class SharedSessions {',
-    '  @Bean RedisSerializer<Object> springSessionDefaultRedisSerializer() {',
-    ...serializer.map((line) => `    ${line}`),
-    '  }',
-    '}',
-  ];
-}
-
-const WITH_PLAIN_JSON = javaWith('return GenericJacksonJsonRedisSerializer.builder().build();');
-// Plain JSON comes back without the classes of Spring Security, and nobody could sign in.
-const WITH_SECURITY = javaWith(
-  'var loader = getClass().getClassLoader();',
-  'var allowed = BasicPolymorphicTypeValidator.builder()',
-  '    .allowIfSubType("java.").allowIfSubType("org.springframework.");',
-  'var modules = SecurityJacksonModules.getModules(loader, allowed);',
-  'return new GenericJacksonJsonRedisSerializer(JsonMapper.builder().addModules(modules).build());',
-);
 
 function factsOf({ repository, expirations, serializer, hasUuids, ...rest }: SpringOverview): string[] {
   const { sessions, principals, clockAhead, unreadableAttributes } = rest;
@@ -114,9 +92,4 @@ function clockOf(ahead: number | undefined): string {
   if (ahead === undefined) return 'nothing tells that of the applications';
   const seconds = Math.abs(ahead) / 1000;
   return `that of an application is ${seconds.toFixed(1)} s ${ahead < 0 ? 'behind' : 'ahead of'} that of Redis`;
-}
-
-function javaFor({ repository, serializer, hasSpringSecurity }: SpringOverview): readonly string[] {
-  const [java, wanted] = hasSpringSecurity ? [WITH_SECURITY, 'security-json'] : [WITH_PLAIN_JSON, 'plain-json'];
-  return repository === 'indexed' && serializer === wanted ? [] : java;
 }
