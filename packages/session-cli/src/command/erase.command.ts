@@ -1,4 +1,3 @@
-import { SharedUserErasure } from '../erasure/shared-user-erasure.js';
 import { UserErasure } from '../erasure/user-erasure.js';
 import type { CommandCall, ExitCode } from './command.js';
 import { withSessions } from './store-access.js';
@@ -9,11 +8,9 @@ export async function run(call: CommandCall): Promise<ExitCode> {
   const onProgress = (looked: number) => output.progress(`${looked} keys and events`);
   const erased = await withSessions(
     call,
-    ({ connections: { background }, partitions }) => {
-      const Erasure = partitions.owner.holds === 'shared-sessions' ? SharedUserErasure : UserErasure;
-      return new Erasure(background, partitions, values['user']!, { isRehearsal, signal, onProgress }).run();
-    },
-    { writes: !isRehearsal, knowsShared: true },
+    ({ connections: { background }, partitions }) =>
+      new UserErasure(background, partitions, values['user']!, { isRehearsal, signal, onProgress }).run(),
+    { writes: !isRehearsal },
   );
   const { live, ended, events, deadLetters, ledgers } = erased;
   const lines = [

@@ -90,8 +90,6 @@ export async function withConnections<T>(
 interface Access {
   /** Whether it changes the data, which another version of the library may have written. */
   readonly writes: boolean;
-  /** Whether it also knows the namespace beside that of Spring. */
-  readonly knowsShared?: boolean;
 }
 
 const READS: Access = { writes: false };
@@ -109,7 +107,7 @@ export function withSessions<T>(
 ): Promise<T> {
   const ofSessions = async (store: OpenStore) => {
     const { partitions } = store;
-    if (!access.knowsShared) assertNotBeside(partitions);
+    assertNotBeside(partitions);
     if (partitions instanceof SessionPartitions) return work({ ...store, partitions });
     throw notForCommand(partitions, 'holds deadlines, and this command is for sessions.');
   };

@@ -21,7 +21,7 @@ import {
 import { scannedKeys, streamPages } from '../repartitioning/scanned-keys.js';
 import { ErasureScripts, type SessionToErase } from '../scripts/erasure/erasure.scripts.js';
 
-export interface EraseOptions {
+interface EraseOptions {
   /** Only counts. */
   readonly isRehearsal: boolean;
   readonly signal: AbortSignal;
@@ -29,7 +29,7 @@ export interface EraseOptions {
 }
 
 /** Whose data it is; unknown: of nobody, or encrypted. */
-export type Whose = 'theirs' | 'another' | 'unknown';
+type Whose = 'theirs' | 'another' | 'unknown';
 
 const SESSION = new RegExp(`^sessions:(${ID_PATTERN})$`);
 const IDS_PER_CALL = 50;
@@ -57,10 +57,10 @@ export class UserErasure {
   #looked = 0;
 
   constructor(
-    protected readonly client: Redis,
-    protected readonly partitions: SessionPartitions,
-    protected readonly name: string,
-    protected readonly options: EraseOptions,
+    private readonly client: Redis,
+    private readonly partitions: SessionPartitions,
+    name: string,
+    private readonly options: EraseOptions,
   ) {
     this.#scripts = new ErasureScripts(client);
     this.#streams = new EventStreamScripts(client, SESSION_ENTRIES);
@@ -69,7 +69,7 @@ export class UserErasure {
 
   async run() {
     // First the sessions: events and dead letters tell of them.
-    for await (const { id, was } of this.eraseSessions()) {
+    for await (const { id, was } of this.#eraseSessions()) {
       // A scan may find a key twice.
       if (!this.#ids.has(id)) this.#erased[was]++;
       this.#ids.add(id);
@@ -84,7 +84,7 @@ export class UserErasure {
   }
 
   /** Erases the sessions of the user, unless it only counts, and says which they are. */
-  protected async *eraseSessions(): AsyncIterable<SessionToErase> {
+  async *#eraseSessions(): AsyncIterable<SessionToErase> {
     for await (const keys of scannedKeys(this.client, this.partitions, 'sessions:*')) {
       for (const partition of this.partitions.all) {
         const its = keys.filter((key) => key.partition === partition);
@@ -112,7 +112,7 @@ export class UserErasure {
   async *#eraseThose(partition: SessionKeys, ids: readonly string[]): AsyncIterable<SessionToErase> {
     for (const some of batchesOf(ids, IDS_PER_CALL)) {
       yield* await this.#scripts.sessions(partition, some, this.#principal, !this.options.isRehearsal);
-      this.look(some.length);
+      this.#look(some.length);
     }
   }
 
@@ -172,7 +172,7 @@ export class UserErasure {
     const read = (from: string) => this.client.xrange(partition[stream], from, '+', 'COUNT', PER_CALL[stream]);
     for await (const page of streamPages(read)) {
       yield page.map((entry) => toStreamEntry(partition, entry));
-      this.look(page.length);
+      this.#look(page.length);
     }
   }
 
@@ -185,10 +185,10 @@ export class UserErasure {
   }
 
   #principalsIn(entry: StreamEntry): readonly Whose[] {
-    return recordsIn(entry).map((fields) => this.whose(fields));
+    return recordsIn(entry).map((fields) => this.#whose(fields));
   }
 
-  protected whose(fields: Readonly<Record<string, unknown>>): Whose {
+  #whose(fields: Readonly<Record<string, unknown>>): Whose {
     const { hash, text } = this.#principal;
     const stored = String(fields[FIELD]);
     // The serializer may write anything around it.
@@ -200,7 +200,7 @@ export class UserErasure {
     return typeof parsed(stored) === 'string' ? 'another' : 'unknown';
   }
 
-  protected look(count: number): void {
+  #look(count: number): void {
     this.options.signal.throwIfAborted();
     this.#looked += count;
     this.options.onProgress(this.#looked);
