@@ -9,7 +9,6 @@ const UNKNOWN =
   'SessionAdmin, report it as an issue of nest-session, with the version of the packages. Otherwise, another part of ' +
   'the application wrote it.';
 
-/** Needs no Redis. */
 export async function run({ argument, output }: CommandCall): Promise<ExitCode> {
   const { known, unknown } = explainLines(argument ?? (await textFromInput()));
   if (known.length === 0) {

@@ -1,7 +1,6 @@
 import { stripVTControlCharacters } from 'node:util';
 import { KNOWN_LINES } from './known-lines.js';
 
-/** A line that a package can write. */
 export interface KnownLine {
   /** `...` stands for what differs. */
   readonly line: string;
@@ -19,7 +18,6 @@ const ALL = Object.entries(KNOWN_LINES).flatMap(([level, lines]) =>
 interface Explanation {
   /** Each once, in the order in which they came. */
   readonly known: readonly KnownLine[];
-  /** How many lines none of these is about. */
   readonly unknown: number;
 }
 

@@ -54,7 +54,6 @@ const BLOCKS_OF_USES: Readonly<Record<string, readonly Block[]>> = {
 export const USES = Object.keys(BLOCKS_OF_USES);
 
 export interface RightsWanted {
-  /** Names of `USES`. */
   readonly uses: readonly string[];
   readonly namespace: string | undefined;
   readonly database: number;

@@ -20,13 +20,11 @@ export interface FoundKey<Keys extends PartitionKeys> {
   readonly part: string;
 }
 
-/** What was looked at in one call. */
 interface Look {
   readonly items: number;
   readonly problems: readonly Problem[];
 }
 
-/** What keys of one kind have to be, and what else looks at them. */
 export interface KeyKind<Keys extends PartitionKeys> {
   /** Matches what comes after the prefix, exactly: another namespace may begin with this one. */
   readonly name: RegExp;
@@ -56,7 +54,6 @@ const DAY = 86_400_000;
 /** With more of them, the bytes of dead letters are not added up. */
 const MOST_RECORDS = 10_000;
 
-/** The keys that every partition has. */
 export function eventKinds(client: Redis, scripts: VerificationScripts): KeyKind<PartitionKeys>[] {
   const inGroup = (partition: PartitionKeys, group: string, positions: readonly string[]) => {
     const own = [partition.events, partition.failing(group), partition.retries(group)];

@@ -31,17 +31,14 @@ interface Finding {
   readonly examples: string[];
 }
 
-/** What `verify()` has found. */
 export interface Verification {
   /** Ordered by rule; what was mended is among them. */
   readonly findings: readonly Finding[];
   /** What is left after it was mended; empty unless `repair` was asked for. */
   readonly left: readonly Finding[];
-  /** The number of keys and members that were looked at. */
   readonly looked: number;
 }
 
-/** The store that is verified. */
 export interface VerifiedStore {
   readonly client: Redis;
   readonly partitions: SessionPartitions | DeadlinePartitions;
@@ -109,7 +106,6 @@ interface Tools {
 
 type KnownKey<Keys extends PartitionKeys> = FoundKey<Keys> & { readonly kind: KeyKind<Keys> };
 
-/** Looks at every key of a namespace once, beside whatever uses it. */
 async function* problemsIn<Keys extends PartitionKeys>(
   partitions: Partitions<Keys>,
   kinds: readonly KeyKind<Keys>[],

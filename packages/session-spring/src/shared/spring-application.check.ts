@@ -27,7 +27,6 @@ const PLAIN =
   'keeps plain JSON. If it does not, its requests fail at objects and lists that are written here: say ' +
   "`new SpringJsonSerializer('typed')`, or 'security'";
 
-/** Looks at some sessions at the start, and refuses what cannot be shared. */
 @Injectable()
 export class SpringApplicationCheck implements BackgroundService {
   constructor(

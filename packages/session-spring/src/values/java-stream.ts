@@ -39,7 +39,6 @@ export interface JavaPart {
 
 export interface JavaArray {
   readonly kind: 'array';
-  /** Of the elements. */
   readonly type: string;
   /** A view of the stream for `byte[]`. */
   items: readonly JavaValue[] | Buffer;
@@ -50,7 +49,6 @@ const SERIALIZABLE = 0x02;
 export const EXTERNALIZABLE = 0x04;
 const IN_BLOCKS = 0x08;
 
-/** The class of a proxy object that Java makes at run time. */
 const PROXY = 'java.lang.reflect.Proxy';
 
 /** The data types of a Java stream, one after the other. @throws UnreadableValueError where the bytes end too early */
@@ -101,7 +99,6 @@ export class JavaBytes {
     return this.bytes.readDoubleBE(this.#pass(8));
   }
 
-  /** A view, not a copy. */
   take(length: number): Buffer {
     const at = this.#pass(length);
     return this.bytes.subarray(at, at + length);

@@ -6,7 +6,6 @@ import type { Rule } from '../../verification/rules.js';
 import { LUA_SOURCES } from '../lua-sources.js';
 
 export interface Problem {
-  /** The key, id, member or position. */
   readonly what: string;
   readonly rule: Rule;
 }
@@ -35,7 +34,6 @@ export class VerificationScripts {
     return toProblems(await this.#words(script, keys, args));
   }
 
-  /** What is wrong with the dead letters in a stream, a few at a time. */
   async *letters(deadLetters: string): AsyncIterable<Problem[]> {
     for (let after = '0-0'; after !== '';) {
       const [last = '', ...words] = await this.#words('verify-letters', [deadLetters], [after, LETTERS_PER_CALL]);
