@@ -120,6 +120,7 @@ export class SpringJsonSerializer extends JsonAttributeSerializer {
     return valueOfText(text, this.own);
   }
 
+  /** Whether an object still is what its text says. */
   override hasText(value: unknown, text: string): boolean {
     const read = TEXTS.get(value as object);
     return read ? read.text === text && JSON.stringify(value) === read.plain : super.hasText(value, text);
