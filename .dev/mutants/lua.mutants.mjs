@@ -855,6 +855,16 @@ local seals, text = nil, redis.pcall('GET', shadow)`,
     test: 'verify() of deadlines, partitions: 1 finds nothing where all is well',
   },
 
+  // What an erasure leaves to Spring.
+  {
+    mistake: 'A member leaves the index of Spring although its session is there',
+    in: 'spring/remove-lost-members',
+    code: "if redis.call('EXISTS', keys[i + 1]) == 0 then",
+    instead: 'if true then',
+    spec: 'look/spring-scripts',
+    test: 'lost members of an index are those whose session is gone, and only these are removed',
+  },
+
   // Renewals of the sessions of Spring.
   {
     mistake: 'A session of Spring that has ended is renewed',

@@ -67,6 +67,7 @@ const REPLY_TYPES: Record<string, string | null> = {
   'shared/change-shared-session': 'SharedUpdateOutcome',
   'shared/delete-shared-session': 'DeleteReply',
   'shared/look-at-shared-sessions': 'LookOutcome',
+  'spring/remove-lost-members': null,
   'spring/renew-session': 'RenewSessionReply',
   'namespace/raise-format': null,
   'namespace/sign-instance': null,

@@ -1,3 +1,4 @@
+import { SharedUserErasure } from '../erasure/shared-user-erasure.js';
 import { UserErasure } from '../erasure/user-erasure.js';
 import type { CommandCall, ExitCode } from './command.js';
 import { withSessions } from './store-access.js';
@@ -8,9 +9,11 @@ export async function run(call: CommandCall): Promise<ExitCode> {
   const onProgress = (looked: number) => output.progress(`${looked} keys and events`);
   const erased = await withSessions(
     call,
-    ({ connections: { background }, partitions }) =>
-      new UserErasure(background, partitions, values['user']!, { isRehearsal, signal, onProgress }).run(),
-    { writes: !isRehearsal },
+    ({ connections: { background }, partitions }) => {
+      const Erasure = partitions.owner.holds === 'shared-sessions' ? SharedUserErasure : UserErasure;
+      return new Erasure(background, partitions, values['user']!, { isRehearsal, signal, onProgress }).run();
+    },
+    { writes: !isRehearsal, knowsShared: true },
   );
   const { live, ended, events, deadLetters, ledgers } = erased;
   const lines = [

@@ -90,6 +90,8 @@ export async function withConnections<T>(
 interface Access {
   /** Whether it changes the data, which another version of the library may have written. */
   readonly writes: boolean;
+  /** Whether it also knows the namespace beside that of Spring. */
+  readonly knowsShared?: boolean;
 }
 
 const READS: Access = { writes: false };
@@ -107,7 +109,7 @@ export function withSessions<T>(
 ): Promise<T> {
   const ofSessions = async (store: OpenStore) => {
     const { partitions } = store;
-    assertNotBeside(partitions);
+    if (!access.knowsShared) assertNotBeside(partitions);
     if (partitions instanceof SessionPartitions) return work({ ...store, partitions });
     throw notForCommand(partitions, 'holds deadlines, and this command is for sessions.');
   };

@@ -28,7 +28,7 @@ interface EraseOptions {
 }
 
 /** Whose data it is; unknown: of nobody, or encrypted. */
-type Whose = 'theirs' | 'another' | 'unknown';
+export type Whose = 'theirs' | 'another' | 'unknown';
 
 const SESSION = new RegExp(`^sessions:(${ID_PATTERN})$`);
 const IDS_PER_CALL = 50;
@@ -56,10 +56,10 @@ export class UserErasure {
   #looked = 0;
 
   constructor(
-    private readonly client: Redis,
-    private readonly partitions: SessionPartitions,
-    name: string,
-    private readonly options: EraseOptions,
+    protected readonly client: Redis,
+    protected readonly partitions: SessionPartitions,
+    protected readonly name: string,
+    protected readonly options: EraseOptions,
   ) {
     this.#scripts = new ErasureScripts(client);
     this.#streams = new EventStreamScripts(client, SESSION_ENTRIES);
@@ -68,7 +68,7 @@ export class UserErasure {
 
   async run() {
     // First the sessions: events and dead letters tell of them.
-    for await (const { id, was } of this.#eraseSessions()) {
+    for await (const { id, was } of this.eraseSessions()) {
       // A scan may find a key twice.
       if (!this.#ids.has(id)) this.#erased[was]++;
       this.#ids.add(id);
@@ -83,7 +83,7 @@ export class UserErasure {
   }
 
   /** Erases the sessions of the user, unless it only counts, and says which they are. */
-  async *#eraseSessions(): AsyncIterable<SessionToErase> {
+  protected async *eraseSessions(): AsyncIterable<SessionToErase> {
     for await (const keys of scannedKeys(this.client, this.partitions, 'sessions:*')) {
       for (const partition of this.partitions.all) {
         const its = keys.filter((key) => key.partition === partition);
@@ -111,7 +111,7 @@ export class UserErasure {
   async *#eraseThose(partition: SessionKeys, ids: readonly string[]): AsyncIterable<SessionToErase> {
     for (const some of batchesOf(ids, IDS_PER_CALL)) {
       yield* await this.#scripts.sessions(partition, some, this.#principal, !this.options.isRehearsal);
-      this.#look(some.length);
+      this.look(some.length);
     }
   }
 
@@ -171,7 +171,7 @@ export class UserErasure {
     const read = (from: string) => this.client.xrange(partition[stream], from, '+', 'COUNT', PER_CALL[stream]);
     for await (const page of streamPages(read)) {
       yield page.map((entry) => toStreamEntry(partition, entry));
-      this.#look(page.length);
+      this.look(page.length);
     }
   }
 
@@ -184,10 +184,10 @@ export class UserErasure {
   }
 
   #principalsIn(entry: StreamEntry): readonly Whose[] {
-    return recordsIn(entry).map((fields) => this.#whose(fields));
+    return recordsIn(entry).map((fields) => this.whose(fields));
   }
 
-  #whose(fields: Readonly<Record<string, unknown>>): Whose {
+  protected whose(fields: Readonly<Record<string, unknown>>): Whose {
     const { hash, text } = this.#principal;
     const stored = String(fields[FIELD]);
     // The serializer may write anything around it.
@@ -199,7 +199,7 @@ export class UserErasure {
     return typeof parsed(stored) === 'string' ? 'another' : 'unknown';
   }
 
-  #look(count: number): void {
+  protected look(count: number): void {
     this.options.signal.throwIfAborted();
     this.#looked += count;
     this.options.onProgress(this.#looked);

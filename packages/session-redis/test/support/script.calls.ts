@@ -768,6 +768,14 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
     return find([DEADLINE_KEYS.due('order'), names, deadLetters], prefix, 'order', 1000);
   }),
   {
+    script: 'remove-lost-members',
+    what: 'a member whose session is gone',
+    prepare: openSession,
+    send: (client, { keys: { prefix } }) =>
+      new SpringScripts(client).removeLost(`${prefix}of-spring`, [{ stored: Buffer.from('a'), session: `${prefix}a` }]),
+    reply: undefined,
+  },
+  {
     script: 'erase-sessions',
     what: 'a session of the principal',
     prepare: (store) => store.create({ [PRINCIPAL_ATTRIBUTE]: '"ann"' }, { id: ID }),

@@ -6,7 +6,7 @@ import { attributesHere } from '../values/spring-principal.js';
 import { MODULE, type ResolvedSpringSessionOptions, SPRING_SESSION_OPTIONS } from '../spring-session.options.js';
 
 /** The fields of a session in an event, with the names that attributes have here, and with who is signed in. */
-function dataHere(data: Readonly<Record<string, string>>, own?: OwnClasses): Record<string, string> {
+export function dataHere(data: Readonly<Record<string, string>>, own?: OwnClasses): Record<string, string> {
   const all = Object.entries(data);
   const { attributes: here } = attributesHere(all, own);
   const attributes = [...here].map(([name, text]) => [ATTRIBUTE_FIELD + name, text] as const);

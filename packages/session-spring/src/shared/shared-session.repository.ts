@@ -41,7 +41,7 @@ interface SharedMemo {
 }
 
 /** Undefined when the session is not alive. `signedIn`: when and who, as the key beside has it. */
-function toSharedRecord(
+export function toSharedRecord(
   id: string,
   fields: Fields,
   signedIn: string | null,

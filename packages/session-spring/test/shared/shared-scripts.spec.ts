@@ -178,6 +178,16 @@ it('updates an attribute that Spring has removed, which leaves its field empty',
   expect(await scripts.change(stale, nobody)).toEqual({ outcome: 'conflict', current: undefined });
 });
 
+it('erases no session that somebody else has signed in to since it was found', async () => {
+  const [id, own] = [await spring.create({ [SPRING_PRINCIPAL_NAME]: 'bob' }), await spring.create({})];
+  expect([await scripts.erase(id, 'ann'), await scripts.erase(id, 'bob')]).toEqual([
+    { outcome: 'gone' },
+    { outcome: 'deleted' },
+  ]);
+  // Somebody whom nothing but a context of Spring Security names.
+  expect(await scripts.erase(own, 'ann')).toEqual({ outcome: 'deleted' });
+});
+
 it('ends no session that Spring lists under a former name, because another request has set that', async () => {
   const id = await spring.create({ [SPRING_PRINCIPAL_NAME]: 'bob' });
   await client.sadd(spring.index('ann'), `"${id}"`);

@@ -16,11 +16,11 @@ local function data_of_session(place, session)
 end
 
 -- Records an event with more fields. Nothing is recorded of what happens at the beginning of a session and nobody
--- wants.
+-- wants. `place.omits_data`: it is to have none.
 local function record_shared(place, kind, session, at, ...)
   local has_readers = is_wanted(place.events, kind)
   if not has_readers and (kind == 'created' or kind == 'signed-in') then return end
-  record(place, kind, session.id, at, 'data', has_readers and data_of_session(place, session) or '{}', ...)
+  record(place, kind, session.id, at, 'data', has_readers and not place.omits_data and data_of_session(place, session) or '{}', ...)
 end
 
 -- A creation that nobody has heard of is recorded so long, in ms. An older session may have had another id.

@@ -10,7 +10,8 @@
   ARGV[3] the trace that causes it, as a W3C traceparent; empty: none
   ARGV[4] id
   ARGV[5] why: a SessionDeletedReason of session-core
-  ARGV[6] with the index, the principal that the session must have; else empty
+  ARGV[6] the principal that the session must have; empty: any
+  ARGV[7] 1: its event has no data
 
   Returns
     {'deleted'}
@@ -20,6 +21,7 @@
 ]]
 -- include: clock, shared-session, shared-end
 local place = { prefix = ARGV[1], own = ARGV[2], events = KEYS[1], trace = ARGV[3] ~= '' and ARGV[3] or nil }
+place.omits_data = ARGV[7] == '1'
 local id, cause, name, index, now = ARGV[4], ARGV[5], ARGV[6], KEYS[2], now_in_ms()
 
 local session, word = live_shared(place, id, now, true)
@@ -28,5 +30,5 @@ if index and redis.call('SISMEMBER', index, '"' .. session.id .. '"') == 0 then 
 -- Spring leaves a session under a former name that it has not loaded itself.
 if name ~= '' and session.principal and session.principal ~= name then return { 'gone' } end
 await_beginning(place, session, now)
-end_shared(place, session, 'deleted', cause, now, name)
+end_shared(place, session, 'deleted', cause, now, index and name or '')
 return { session.id == id and 'deleted' or 'forwarded' }

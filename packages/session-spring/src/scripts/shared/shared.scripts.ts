@@ -91,8 +91,12 @@ export class SharedScripts {
   async delete({ id, listed, reason = 'revoked' }: DeleteSession): Promise<DeleteReply> {
     const { own, spring } = this.keys;
     const keys = [own.events, ...(listed ? [spring.index(listed.value)] : [])];
-    const args = [...this.#where(), id, reason, listed?.value ?? ''];
-    return toEndReply(await this.#run('delete-shared-session', keys, args)) as DeleteReply;
+    return this.#delete(keys, [id, reason, listed?.value ?? '', 0]);
+  }
+
+  /** Deletes a session of a principal, whether the index lists it or not. Its event has no data. */
+  erase(id: string, principal: string): Promise<DeleteReply> {
+    return this.#delete([this.keys.own.events], [id, 'revoked', principal, 1]);
   }
 
   // `named`: how those that were heard of stand, in their order; `due`: how `most` of those that are due do, by their
@@ -107,6 +111,10 @@ export class SharedScripts {
     const due = new Map<string, LookOutcome>();
     for (let i = 0; i < rest.length; i += 2) due.set(rest[i]!, rest[i + 1] as LookOutcome);
     return { named: words as LookOutcome[], due, next: next === '' ? undefined : next };
+  }
+
+  async #delete(keys: string[], args: (string | number)[]): Promise<DeleteReply> {
+    return toEndReply(await this.#run('delete-shared-session', keys, [...this.#where(), ...args])) as DeleteReply;
   }
 
   #where(): (string | number)[] {

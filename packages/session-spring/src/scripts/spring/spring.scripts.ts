@@ -18,7 +18,7 @@ export type RenewedKeys = readonly [session: string, shadow: string, expirations
 
 const SCRIPTS = loadScripts(SCRIPT_SOURCES, 'spring');
 
-/** Renews sessions where Spring alone writes them. */
+/** The scripts that change what Spring keeps, where no application of NestJS shares its sessions. */
 export class SpringScripts {
   readonly #run: RunScript<keyof typeof SCRIPTS>;
 
@@ -31,5 +31,16 @@ export class SpringScripts {
     type Reply = [outcome: RenewSessionReply['outcome'], time?: string];
     const [outcome, time = ''] = await this.#run<Reply>('renew-session', keys, [prefix, id]);
     return outcome === 'unreadable' ? { outcome, time } : { outcome };
+  }
+
+  /** Removes those members of an index, as they are stored, whose session hash is gone. */
+  async removeLost(
+    index: string,
+    members: readonly { readonly stored: Buffer; readonly session: string }[],
+  ): Promise<void> {
+    const keys = [index, ...members.map(({ session }) => session)];
+    // As bytes: those of Java are no text.
+    const stored = members.map((member) => member.stored);
+    await this.#run('remove-lost-members', keys, stored);
   }
 }
