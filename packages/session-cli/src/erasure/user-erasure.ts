@@ -21,7 +21,7 @@ import {
 import { scannedKeys, streamPages } from '../repartitioning/scanned-keys.js';
 import { ErasureScripts, type SessionToErase } from '../scripts/erasure/erasure.scripts.js';
 
-interface EraseOptions {
+export interface EraseOptions {
   readonly isRehearsal: boolean;
   readonly signal: AbortSignal;
   readonly onProgress: (looked: number) => void;
