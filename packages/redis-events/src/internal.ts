@@ -88,7 +88,6 @@ export {
 export { storeLifecycle, storeProviders, storeServices } from './lifecycle/store-module.js';
 export { ContentStartLog, type ServicesOfStore, StoreStartLog } from './lifecycle/store.lifecycle.js';
 export { FailureLog, logger } from './logging/failure.log.js';
-export { type Finding, FindingCounter } from './logging/findings.js';
 export { shownCommand } from './logging/advice.js';
 export { keyEventListener, KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
 export {

@@ -26,7 +26,7 @@ export {
 } from './expiration/session-expiration.sweeper.js';
 export { countSessions } from './health/session-health.js';
 export { loadListed } from './keys/rotated-sessions.js';
-export { batchesOf, pages, type ReadPage, storedSessionIds } from './keys/scan-pages.js';
+export { batchesOf, pages, storedSessionIds } from './keys/scan-pages.js';
 export { ATTRIBUTE_FIELD, ID_PATTERN, SessionKeys } from './keys/session-keys.js';
 export { SessionPartitions } from './keys/session-partitions.js';
 export { hashOfPrincipal, hashOfValue } from './keys/session-keys.js';

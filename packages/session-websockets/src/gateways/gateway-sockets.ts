@@ -199,7 +199,6 @@ export class GatewaySockets {
     });
   }
 
-  /** Gives a request of an engine its session, for the engine's middleware. */
   async #prepare(request: IncomingMessage, response: EngineResponse, run: () => void): Promise<void> {
     let opening: DetachedSession | null;
     try {
