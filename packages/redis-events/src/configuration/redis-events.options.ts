@@ -65,11 +65,11 @@ export function readStore(
   { what, namespace, grace, shownGrace }: StoreDefaults,
   shared: RedisAddress | undefined,
 ) {
-  const address = readAddressOrShare(reader, options, what, shared);
+  const connection = readAddressOrShare(reader, options, what, shared);
   return {
-    ...address,
+    connection,
     namespace: reader.text('namespace', namespace, namespaceProblem),
-    partitions: readPartitions(reader, isOfCluster(address.connection)),
+    partitions: readPartitions(reader, isOfCluster(connection)),
     grace,
     cron: EVERY_MINUTE,
     commandTimeout: readCommandTimeout(reader),

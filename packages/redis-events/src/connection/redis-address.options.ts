@@ -140,16 +140,15 @@ export function readAddress(
   }
 }
 
-/** Without an address, the module uses the connections of `RedisSessionModule`, which are at `shared`. */
+/** Without an address, the module uses that of `RedisSessionModule`, which is `shared`. */
 export function readAddressOrShare(
   reader: OptionReader,
   options: RedisAddressOptions,
   what: KeptThere['what'],
   shared: RedisAddress | undefined,
-): { readonly connection: RedisAddress; readonly isShared: boolean } {
+): RedisAddress {
   const own = readAddress(reader, options, { what, isShared: shared !== undefined });
-  const isShared = shared !== undefined && WAYS.every((way) => options[way] === undefined);
-  return { connection: isShared ? shared : own, isShared };
+  return shared !== undefined && WAYS.every((way) => options[way] === undefined) ? shared : own;
 }
 
 /** Most often an environment variable is not set: nobody should look for the sessions in another Redis. */
