@@ -72,22 +72,15 @@ export function eventRules(
 
 /** How events reach the handlers of a process. */
 export interface EventDeliveryOptions {
-  /**
-   * The group, of which one instance handles each event. A new one begins with the oldest event kept. @default
-   * 'default'
-   */
+  /** The group, of which one instance handles each event. A new one begins with the oldest. @default 'default' */
   group?: string;
-  /**
-   * Whether this process handles events of its group; handlers with `broadcast: true` are called anyway. @default true
-   */
+  /** Whether this process handles events of its group. Broadcast handlers are called anyway. @default true */
   consume?: boolean;
   /** How long an event is kept for groups that lack it. @default '1h' for sessions, '7d' for others */
   retention?: Duration;
   /** Largest number of events, handled or not. The oldest go first. @default 1000000 */
   maxLength?: number;
-  /**
-   * How long the events of a dead instance wait for another one, 1s to 1d. A handler may take longer. @default '30s'
-   */
+  /** How long events of a dead instance wait for another, 1s to 1d. Handlers may take longer. @default '30s' */
   lease?: Duration;
   /**
    * Number of attempts before an event becomes a dead letter, 1 to 1000. The back-off is 1 s at first and doubles up to

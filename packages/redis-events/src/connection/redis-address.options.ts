@@ -136,7 +136,8 @@ export function readAddress(
     case 'sentinels':
       return { sentinels: { sentinels: [...sentinels], name: name!, ...credentials, ...tlsOfBoth(tls) }, password };
     default:
-      return { ...serverAt(url, tls), password };
+      // ioredis takes REDISS:// for an address without TLS.
+      return { url: url ?? DEFAULT_URL, tls: ofUrl?.protocol === 'rediss:' ? (tls ?? {}) : undefined, password };
   }
 }
 
@@ -186,15 +187,6 @@ function readNodes(
 function isNodeAddress(value: unknown): value is RedisNodeAddress {
   const { host, port } = Object(value) as Record<keyof RedisNodeAddress, unknown>;
   return typeof host === 'string' && host !== '' && Number.isInteger(port) && Number(port) > 0 && Number(port) < 65_536;
-}
-
-function serverAt(url = DEFAULT_URL, tls: ConnectionOptions | undefined) {
-  // ioredis takes REDISS:// for an address without TLS.
-  return { url, tls: protocolOf(url) === 'rediss:' ? (tls ?? {}) : undefined };
-}
-
-function protocolOf(url: string): string {
-  return URL.canParse(url) ? new URL(url).protocol : '';
 }
 
 // Not `instanceof`: the application may have another copy of ioredis.

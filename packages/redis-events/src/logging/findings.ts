@@ -1,6 +1,5 @@
 const EXAMPLES = 3;
 
-/** What breaks a rule of the data model. */
 export interface Finding<Rule extends string> {
   readonly rule: Rule;
   readonly count: number;

@@ -11,9 +11,8 @@ export interface SessionHealthOptions {
 }
 
 /**
- * Reports the health of the sessions to `@nestjs/terminus` 11 or 12. List it in `providers` of the module that imports
- * `TerminusModule`, and inject it. Not for liveness or readiness probes: an outage of Redis would
- * restart all instances, or take them all out of the load balancer.
+ * Reports the health of the sessions to `@nestjs/terminus` 11 or 12: list it in `providers`, and inject it. Not for
+ * liveness or readiness probes: an outage of Redis would restart all instances, or take them all out of the balancer.
  */
 @Injectable()
 export class SessionHealthIndicator {
