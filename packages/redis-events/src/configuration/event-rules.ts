@@ -82,15 +82,9 @@ export interface EventDeliveryOptions {
   maxLength?: number;
   /** How long events of a dead instance wait for another, 1s to 1d. Handlers may take longer. @default '30s' */
   lease?: Duration;
-  /**
-   * Number of attempts before an event becomes a dead letter, 1 to 1000. The back-off is 1 s at first and doubles up to
-   * 5 minutes. An event over which five instances ended becomes one as well. @default 10
-   */
+  /** Attempts before an event becomes a dead letter, 1 to 1000, 1 s to 5 minutes apart. @default 10 */
   attempts?: number;
-  /**
-   * Dead letters. All of them take about 64 MiB at most. Beyond it, the oldest go of the handler in a group whose dead
-   * letters take most room. What goes unseen is logged, and counted in the list of groups.
-   */
+  /** All take about 64 MiB at most. Then the oldest go of the handler whose dead letters take most room. */
   deadLetters?: {
     /** How long a dead letter is kept. At least 1m. @default '30d' */
     retention?: Duration;

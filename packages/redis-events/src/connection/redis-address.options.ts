@@ -36,13 +36,9 @@ export function isOfCluster(address: RedisAddress): address is ClusterAddress {
   return 'cluster' in address;
 }
 
-/** Options of `RedisSessionModule.forRoot()` that say where Redis is. */
+/** Where Redis is: one of `url`, `sentinels`, `cluster` and `client`. */
 export interface RedisAddressOptions {
-  /**
-   * URL of Redis, such as `redis://user:password@host:6379/0`, or `rediss://`, with user and password percent-encoded.
-   * Give one of `url`, `sentinels`, `cluster` and `client`. A value of `undefined` is logged as a warning. @default
-   * 'redis://localhost:6379'
-   */
+  /** As `redis://user:password@host:6379/0` or `rediss://`, percent-encoded. @default 'redis://localhost:6379' */
   url?: string | undefined;
   /** Some Sentinels that know the master. Where they ask for a password of their own, give a `client`. */
   sentinels?: readonly RedisNodeAddress[];
@@ -56,20 +52,15 @@ export interface RedisAddressOptions {
   /** With `sentinels` or `cluster`: the user for all servers. A `url` has it in itself. */
   username?: string;
   /**
-   * With `sentinels` or `cluster`: the password for all servers. A `url` has it in itself. Where it changes, as a token
-   * of IAM or Entra ID does, a function, also with a `url` that has only the user: called before each connection, which
-   * waits up to 10 s for it, and once a minute, to log open connections in again.
+   * With `sentinels` or `cluster`: that of all servers. Where it changes, as a token of IAM or Entra ID does, a
+   * function, also with a `url` that has only the user: called before each connection, and once a minute.
    */
   password?: string | (() => string | Promise<string>);
-  /**
-   * With a `rediss://` url, `sentinels` or `cluster`: options of `tls.connect()` of Node.js for all connections, such
-   * as `ca`, `cert`, `key` and `servername`. By default a server's certificate must be valid for its host.
-   */
+  /** Options of `tls.connect()`, such as `ca`, `cert`, `key` and `servername`. Not with a `client`. */
   tls?: ConnectionOptions;
   /**
-   * Your own ioredis `Redis` or `Cluster`, without a `keyPrefix`. The library makes connections of its own to its
-   * addresses, with its credentials and TLS, and neither changes nor closes yours. A new `options.password` (of a
-   * Cluster `options.redisOptions.password`) is used within a minute, and whenever they connect.
+   * Your own ioredis client, without a `keyPrefix`. The library makes connections of its own like it, and neither
+   * changes nor closes yours. A new password in its options is used within a minute, and whenever they connect.
    */
   client?: Redis | Cluster;
 }
