@@ -78,20 +78,17 @@ const KEY_PREFIX = 'Option `client` has a `keyPrefix`, which scripts do not see:
 
 const WAYS = ['url', 'sentinels', 'cluster', 'client'] as const;
 
-interface KeptThere {
-  readonly what: 'deadlines' | 'events' | 'sessions';
-  readonly isShared: boolean;
-}
-
+/** Without an address, a module uses that of `RedisSessionModule`, which is `shared`. */
 export function readAddress(
   reader: OptionReader,
   options: RedisAddressOptions,
-  kept: KeptThere = { what: 'sessions', isShared: false },
+  what: 'deadlines' | 'events' | 'sessions' = 'sessions',
+  shared?: RedisAddress,
 ): RedisAddress {
   const ways = WAYS.filter((way) => options[way] !== undefined);
   if (ways.length > 1) reader.problem(`Give either ${ways.map((way) => `\`${way}\``).join(' or ')}, not both.`);
   const way = ways[0] ?? 'url';
-  if (ways.length === 0) warnOfUndefined(options, kept);
+  if (ways.length === 0) warnOfUndefined(options, what, shared !== undefined);
   const url = reader.text('url', undefined, urlProblem);
   const client = reader.value('client', isClient, 'a Redis client of ioredis');
   const sentinels = readNodes(reader, 'sentinels', options.sentinels);
@@ -127,24 +124,14 @@ export function readAddress(
     case 'sentinels':
       return { sentinels: { sentinels: [...sentinels], name: name!, ...credentials, ...tlsOfBoth(tls) }, password };
     default:
+      if (shared && ways.length === 0) return shared;
       // ioredis takes REDISS:// for an address without TLS.
       return { url: url ?? DEFAULT_URL, tls: ofUrl?.protocol === 'rediss:' ? (tls ?? {}) : undefined, password };
   }
 }
 
-/** Without an address, the module uses that of `RedisSessionModule`, which is `shared`. */
-export function readAddressOrShare(
-  reader: OptionReader,
-  options: RedisAddressOptions,
-  what: KeptThere['what'],
-  shared: RedisAddress | undefined,
-): RedisAddress {
-  const own = readAddress(reader, options, { what, isShared: shared !== undefined });
-  return shared !== undefined && WAYS.every((way) => options[way] === undefined) ? shared : own;
-}
-
 /** Most often an environment variable is not set: nobody should look for the sessions in another Redis. */
-function warnOfUndefined(options: RedisAddressOptions, { what, isShared }: KeptThere): void {
+function warnOfUndefined(options: RedisAddressOptions, what: string, isShared: boolean): void {
   const given = WAYS.find((way) => Object.hasOwn(options, way));
   if (given === undefined) return;
   const [where, otherwise] = isShared

@@ -33,7 +33,6 @@ type RequestRules = Pick<ConnectionOptions, 'commandTimeout'> & Partial<Pick<Con
 export class RequestConnection {
   readonly #commandTimeout: number;
   readonly #calls: WaitingCalls<Call>;
-  readonly #batches = new WeakMap<Redis, WriteBatch>();
   /** Of connections on which writes wait for replicas. */
   readonly #replicated = new WeakMap<Redis, ReplicatedWrites>();
 
@@ -46,7 +45,7 @@ export class RequestConnection {
     this.#calls = new WaitingCalls(commandTimeout, (call) => this.#giveUp(call));
     for (const each of new Set([nodes, writers])) {
       each.onOpen((client) => {
-        this.#batches.set(client, WriteBatch.on(client));
+        WriteBatch.on(client);
         // Without re-sending, ioredis never settles the commands that had no reply when the connection closed.
         client.on('close', () => this.#failSentOn(client));
       });
@@ -157,7 +156,7 @@ export class RequestConnection {
 
   #giveUp(call: Call): void {
     // A call that has failed writes nothing later.
-    if (call.sentOn) this.#batches.get(call.sentOn)?.flush();
+    if (call.sentOn) WriteBatch.on(call.sentOn).flush();
     call.reject(new SessionStoreError(`Redis did not reply within ${this.#commandTimeout} ms`));
   }
 }

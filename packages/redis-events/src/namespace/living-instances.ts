@@ -1,4 +1,5 @@
 import { PollingLoop } from '@nest-session/core/store';
+import type { Redis } from 'ioredis';
 import { namespaceScripts } from '../scripts/namespace/namespace.scripts.js';
 import type { Partitions } from '../partitions/partitions.js';
 import type { BackgroundService } from '../timing/background-service.js';
@@ -77,14 +78,8 @@ export class LivingInstances implements BackgroundService {
 
   #sign(name: string, kept = KEPT) {
     const { instances } = this.partitions;
-    return this.connection.run(
-      (client) =>
-        namespaceScripts(client)<[isNew: number, ...living: string[]]>(
-          'sign-instance',
-          [instances],
-          [name, ALIVE, kept],
-        ),
-      instances,
-    );
+    type Reply = [isNew: number, ...living: string[]];
+    const sign = (client: Redis) => namespaceScripts(client)<Reply>('sign-instance', [instances], [name, ALIVE, kept]);
+    return this.connection.run(sign, instances);
   }
 }

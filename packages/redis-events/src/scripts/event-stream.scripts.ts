@@ -85,13 +85,8 @@ export class EventStreamScripts {
     { grace, retention, maxLength }: TrimLimits,
   ) {
     const keys = [cleanup, events, deadLetters, ...this.kind.dueSets.map((name) => prefix + name)];
-    return this.#run<TakeCleanupTurnReply>('take-cleanup-turn', keys, [
-      instance,
-      duration,
-      grace,
-      retention,
-      maxLength,
-    ]);
+    const args = [instance, duration, grace, retention, maxLength];
+    return this.#run<TakeCleanupTurnReply>('take-cleanup-turn', keys, args);
   }
 
   trim(partition: PartitionKeys, { grace, retention, maxLength }: TrimLimits, limit: number) {
@@ -103,11 +98,8 @@ export class EventStreamScripts {
   }
 
   createGroup({ events, trimmed, wanted }: PartitionKeys, group: string, from: 'oldest' | 'now') {
-    return this.#run<CreateGroupReply>(
-      'create-group',
-      [events, trimmed, wanted],
-      [group, from, this.kind.types.join(' ')],
-    );
+    const args = [group, from, this.kind.types.join(' ')];
+    return this.#run<CreateGroupReply>('create-group', [events, trimmed, wanted], args);
   }
 
   removeGroup(partition: PartitionKeys, group: string, liveness: number) {

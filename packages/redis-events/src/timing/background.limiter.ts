@@ -40,13 +40,9 @@ export class BackgroundLimiter {
       return await call();
     } finally {
       const ended = performance.now();
-      lane.nextCall = ended + this.#pauseAfter(ended - begun);
+      const rest = Math.min(Math.max(this.shortestPause, PAUSE_PER_CALL * (ended - begun)), LONGEST_PAUSE);
+      lane.nextCall = this.shortestPause === 0 ? ended : ended + rest;
     }
-  }
-
-  #pauseAfter(duration: number): number {
-    if (this.shortestPause === 0) return 0;
-    return Math.min(Math.max(this.shortestPause, PAUSE_PER_CALL * duration), LONGEST_PAUSE);
   }
 }
 

@@ -71,6 +71,7 @@ export function resolveRedisSessionOptions(options: RedisSessionModuleOptions = 
   const grace = reader.duration('grace', '5m', { atLeast: SECOND });
   const cleanup = readCleanup(reader.section('cleanup'));
   const events = readEvents(reader.section('events'), grace);
+  const scope = { kind: 'session', namespace } as const;
   const resolved = {
     connection,
     namespace,
@@ -83,10 +84,7 @@ export function resolveRedisSessionOptions(options: RedisSessionModuleOptions = 
     commandTimeout: readCommandTimeout(reader),
     replicas: readReplicas(reader),
     serializer: reader.value('serializer', isSerializer, 'an AttributeSerializer'),
-    encryption: readEncryption(reader.section('encryption'), options.encryption !== undefined, {
-      kind: 'session',
-      namespace,
-    }),
+    encryption: readEncryption(reader.section('encryption'), options.encryption !== undefined, scope),
     requireAtStart: reader.boolean('requireAtStart', false),
   };
   reader.finish(OF_URL);
