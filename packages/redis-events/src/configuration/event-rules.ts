@@ -96,7 +96,7 @@ export interface EventDeliveryOptions {
 }
 
 /** The same with defaults. Times are milliseconds. */
-export type ResolvedEventOptions = ReturnType<typeof readEvents>;
+type ResolvedEventOptions = ReturnType<typeof readEvents>;
 
 const SECOND = 1000;
 // A process waits for these itself, and Node.js fires a timer of more than 24 days at once.

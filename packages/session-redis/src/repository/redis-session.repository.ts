@@ -39,8 +39,8 @@ export interface RedisRepositoryOptions extends SessionRepositoryOptions {
 }
 
 /**
- * Keeps sessions in Redis. A load takes one round trip, or two for more than twenty ids. A write takes one, and makes the
- * whole change or none of it. A call that fails throws a SessionStoreError; a write may still take effect after that.
+ * Keeps sessions in Redis. A load takes one round trip, or two for more than twenty ids. A write takes one, and makes
+ * the whole change or none of it. A call that fails throws a SessionStoreError; a write may still take effect then.
  */
 @Injectable()
 export class RedisSessionRepository extends IndexedSessionRepository {
