@@ -1,3 +1,4 @@
+import { randomInt } from 'node:crypto';
 import { isWellFormedIdOrToken, traced } from '@nest-session/core/internal';
 import { type SessionSweepContext, sweepChannel } from '@nest-session/core/telemetry';
 import {
@@ -20,7 +21,7 @@ import {
 } from '@nest-session/redis-events/internal';
 import type { Redis } from 'ioredis';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
-import { pages, storedSessionIds } from '../keys/scan-pages.js';
+import { pages, type ReadPage, storedSessionIds } from '../keys/scan-pages.js';
 import type { SessionKeys } from '../keys/session-keys.js';
 import type { SessionPartitions } from '../keys/session-partitions.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
@@ -28,7 +29,10 @@ import type { SessionScripts } from '../scripts/session/session.scripts.js';
 /** The name of the cleanup job in `SchedulerRegistry`. */
 export const SESSION_CLEANUP_JOB = 'session-cleanup';
 
-/** Claims the sessions that have expired, wherever their ends are noted. Any number of instances may sweep at once. */
+/**
+ * Finds the sessions that have expired, and claims them, wherever their ends are noted, also after an outage or a clock
+ * step. Any number of instances may sweep at once: a script claims each session once.
+ */
 export class SessionExpirationSweeper implements DueSweeper<SessionKeys> {
   /** @internal */
   readonly what = 'sessions';
@@ -84,6 +88,8 @@ interface Bucket {
 }
 
 const MEMBERS_PER_PAGE = 100;
+// Redis takes the place in the hash table of a set from the lowest bits of a cursor, and any number is one.
+const HIGHEST_CURSOR = 2 ** 32;
 
 class BucketExpirationStore implements Pick<DueSweeper<SessionKeys>, 'sweep'> {
   constructor(
@@ -121,23 +127,31 @@ class BucketExpirationStore implements Pick<DueSweeper<SessionKeys>, 'sweep'> {
   }
 
   async #sweep({ partition, minute, now }: Bucket, tally: SweepCounter, signal?: AbortSignal): Promise<void> {
-    for await (const batch of this.#batches(partition, minute)) {
+    let isLastTaken = false;
+    // Whether others have claimed most of the last batch: true once for each, however many empty pages follow.
+    const hasMet = () => {
+      const isTaken = isLastTaken;
+      isLastTaken = false;
+      return isTaken;
+    };
+    for await (const batch of this.#batches(partition, minute, hasMet)) {
       if (signal?.aborted) return;
       try {
         const claim = () => this.scripts.claimExpired(partition, batch, minute);
         const claims = await this.limiter.run(claim, partition.prefix);
         for (const [i, each] of claims.entries()) tally.count(partition, batch[i], each, Number(minute), now);
+        isLastTaken = claims.filter(({ outcome }) => outcome === 'already').length > claims.length / 2;
       } catch (error) {
         tally.failures.push(error);
       }
     }
   }
 
-  /** The members, and then an empty batch, with which the script cleans up the bucket. */
-  async *#batches(partition: SessionKeys, minute: string): AsyncIterable<string[]> {
+  /** The members, and then an empty batch, with which the script cleans up the bucket. `hasMet`: see `#sweep()`. */
+  async *#batches(partition: SessionKeys, minute: string, hasMet: () => boolean): AsyncIterable<string[]> {
     // Redis returns a few more members than COUNT, a small set whole, and a member maybe twice.
     const left = new Set<string>();
-    for await (const members of this.#members(partition, minute)) {
+    for await (const members of this.#members(partition, minute, hasMet)) {
       for (const member of members) left.add(member);
       while (left.size >= this.batchSize) yield taken(left, this.batchSize);
     }
@@ -146,11 +160,11 @@ class BucketExpirationStore implements Pick<DueSweeper<SessionKeys>, 'sweep'> {
   }
 
   /** A page is read after claims of the last one. SSCAN returns a member at least once unless it leaves the set. */
-  async *#members(partition: SessionKeys, minute: string): AsyncIterable<string[]> {
+  async *#members(partition: SessionKeys, minute: string, hasMet: () => boolean): AsyncIterable<string[]> {
     const key = partition.bucket(minute);
-    const scan = (cursor: string) => this.client.sscan(key, cursor, 'COUNT', MEMBERS_PER_PAGE);
+    const scan: ReadPage = (cursor) => this.client.sscan(key, cursor, 'COUNT', MEMBERS_PER_PAGE);
     try {
-      yield* pages((cursor) => this.limiter.run(() => scan(cursor), partition.prefix));
+      yield* pagesFromAnywhere((cursor) => this.limiter.run(() => scan(cursor), partition.prefix), hasMet);
     } catch (error) {
       if (!isReply(error, 'WRONGTYPE')) throw error;
       for await (const ids of sessionsRecordedIn(this.client, partition, minute))
@@ -163,6 +177,26 @@ function taken(members: Set<string>, count: number): string[] {
   const batch = [...members].slice(0, count);
   for (const member of batch) members.delete(member);
   return batch;
+}
+
+/** All pages of a scan, and before most of them some from a random place: instances part where they meet. */
+async function* pagesFromAnywhere(read: ReadPage, hasMet: () => boolean): AsyncIterable<string[]> {
+  const [second, items] = await read('0');
+  yield items;
+  if (second === '0') return;
+  yield* pagesFromRandom(read, hasMet);
+  for await (const page of pages(read, second)) {
+    yield page;
+    if (hasMet()) yield* pagesFromRandom(read, hasMet);
+  }
+}
+
+/** Up to where another instance is, or was. */
+async function* pagesFromRandom(read: ReadPage, hasMet: () => boolean): AsyncIterable<string[]> {
+  for await (const page of pages(read, `${randomInt(HIGHEST_CURSOR)}`)) {
+    yield page;
+    if (page.length === 0 || hasMet()) return;
+  }
 }
 
 /** A sorted set of ids in each partition, out of which a script takes what is due. */
@@ -264,6 +298,7 @@ export function tracedPoller<Keys extends PartitionKeys>(
   return new DuePoller(list.what, { claimIn }, partitions.all, signals);
 }
 
+/** Tells the channel of a call of claim-expired. */
 export function tracedClaims(noticedBy: NoticedBy, { namespace }: Namespace, call: () => Promise<Claim[]>) {
   if (!sweepChannel.hasSubscribers) return call();
   return traced<Claim[], SessionSweepContext>(sweepChannel, { noticedBy, namespace }, call, (claims) => {

@@ -6,8 +6,9 @@ const SCANNED_PER_CALL = 1000;
 
 export type ReadPage<Item = string> = (cursor: string) => Promise<[cursor: string, items: Item[]]>;
 
-export async function* pages<Item = string>(read: ReadPage<Item>): AsyncIterable<Item[]> {
-  let cursor = '0';
+/** The pages of a scan, from a cursor to the last one. */
+export async function* pages<Item = string>(read: ReadPage<Item>, from = '0'): AsyncIterable<Item[]> {
+  let cursor = from;
   do {
     const [next, items] = await read(cursor);
     yield items;
@@ -15,6 +16,7 @@ export async function* pages<Item = string>(read: ReadPage<Item>): AsyncIterable
   } while (cursor !== '0');
 }
 
+/** Parts of a list, each with so many items at most. */
 export function* batchesOf<Item>(all: readonly Item[], size: number): Iterable<readonly Item[]> {
   for (let i = 0; i < all.length; i += size) yield all.slice(i, i + size);
 }

@@ -194,16 +194,40 @@ describe.each([1, 4])('the sweeper with %d partitions', (partitions) => {
     expect(sizes.filter((size) => size < 50).length).toBeLessThanOrEqual(2 * partitions);
   });
 
-  it('leaves no page of a large bucket out where others have claimed its batches', async () => {
+  it('begins each scan of a large bucket at another place, and still claims every session', async () => {
     const over = await many(300 * partitions);
     await Promise.all(over.map((id) => store.runOut(id)));
+    const scans = jest.spyOn(store.client, 'sscan');
+    const unclaimed = jest.spyOn(store.scripts, 'claimExpired').mockResolvedValue([]);
+    const secondCursors: unknown[] = [];
+    for (let pass = 0; pass < 3; pass++) {
+      scans.mockClear();
+      await sweeper().runOnce({ ahead: HOUR });
+      secondCursors.push(scans.mock.calls[1]![1]);
+    }
+    expect(new Set(secondCursors).size).toBe(3);
+    unclaimed.mockRestore();
+    expect(await sweeper().runOnce({ ahead: HOUR })).toMatchObject({ claimed: over.length });
+  });
+
+  it('continues the scan of a large bucket at another place where others have claimed a batch, and leaves no page out', async () => {
+    const over = await many(300 * partitions);
+    await Promise.all(over.map((id) => store.runOut(id)));
+    const cursors: { readonly asked: unknown; readonly next: unknown }[] = [];
+    const scan = store.client.sscan.bind(store.client);
+    jest.spyOn(store.client, 'sscan').mockImplementation(async (...args: Parameters<typeof scan>) => {
+      const page = await scan(...args);
+      cursors.push({ asked: args[1], next: page[0] });
+      return page;
+    });
     const claims = jest.spyOn(store.scripts, 'claimExpired');
     claims.mockImplementation(async (_, members) => members.map(() => ({ outcome: 'already' })));
     await sweeper(10).runOnce({ ahead: HOUR });
+    const jumps = cursors.slice(1).filter(({ asked }, n) => asked !== '0' && asked !== cursors[n]!.next);
+    // Each bucket has one random beginning, after which the scan goes on where it was.
+    expect(jumps.length).toBeGreaterThan(2 * partitions);
     const members = new Set(claims.mock.calls.flatMap(([, batch]) => batch));
     expect(members).toEqual(new Set(over.map((id) => `expires:${id}`)));
-    claims.mockRestore();
-    expect(await sweeper().runOnce({ ahead: HOUR })).toMatchObject({ claimed: over.length });
   });
 
   it('continues with the other batches when one fails, and claims the rest in the next pass', async () => {
