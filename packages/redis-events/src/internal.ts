@@ -82,7 +82,7 @@ export {
   textsIn,
   toStreamEntry,
 } from './scripts/stream/stream-entry.js';
-export { storeLifecycle, type StoreParts, storeProviders, storeServices } from './lifecycle/store-module.js';
+export { storeLifecycle, storeProviders, storeServices } from './lifecycle/store-module.js';
 export { ContentStartLog, type ServicesOfStore, StoreStartLog } from './lifecycle/store.lifecycle.js';
 export { FailureLog, logger } from './logging/failure.log.js';
 export { type Finding, FindingCounter } from './logging/findings.js';

@@ -7,7 +7,6 @@ import {
   keyEventListener,
   KeyspaceNotificationListener,
   SHARED_ADDRESS,
-  type StoreParts,
   storeProviders,
 } from '@nest-session/redis-events/internal';
 import { SHADOW_KEY_LISTENER } from './configuration/redis-session.tokens.js';
@@ -16,7 +15,10 @@ import { RedisSessionReader, SessionHealth } from './health/session-health.js';
 import { SessionPartitions } from './keys/session-partitions.js';
 import { SessionEventGroups } from './session-events/session-event-groups.js';
 
-type PartsOfModule<Given> = Omit<StoreParts<Given>, 'usesShared' | 'partitions' | 'cleanupJob'>;
+type PartsOfModule<Given> = Omit<
+  Parameters<typeof storeProviders<Given>>[0],
+  'usesShared' | 'partitions' | 'cleanupJob'
+>;
 
 /** What every module provides that finds its sessions in Redis, beside its partitions, scripts and repository. */
 export function sessionStoreProviders<Given>(parts: PartsOfModule<Given>): Provider[] {

@@ -3,7 +3,7 @@ import { type AttributeSerializer, type Duration, JsonAttributeSerializer } from
 import { explainInjection, isSerializer, OptionReader } from '@nest-session/core/internal';
 import {
   isOfCluster,
-  readAddress,
+  readAddressOrShare,
   type RedisAddress,
   type RedisAddressOptions,
 } from '../connection/redis-address.options.js';
@@ -62,7 +62,7 @@ export function readStore(
   { what, namespace, grace, shownGrace }: StoreDefaults,
   shared: RedisAddress | undefined,
 ) {
-  const connection = readAddress(reader, options, what, shared);
+  const connection = readAddressOrShare(reader, options, what, shared);
   return {
     connection,
     namespace: reader.text('namespace', namespace, namespaceProblem),

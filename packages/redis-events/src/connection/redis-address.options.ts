@@ -78,17 +78,20 @@ const KEY_PREFIX = 'Option `client` has a `keyPrefix`, which scripts do not see:
 
 const WAYS = ['url', 'sentinels', 'cluster', 'client'] as const;
 
-/** Without an address, a module uses that of `RedisSessionModule`, which is `shared`. */
+interface KeptThere {
+  readonly what: 'deadlines' | 'events' | 'sessions';
+  readonly isShared: boolean;
+}
+
 export function readAddress(
   reader: OptionReader,
   options: RedisAddressOptions,
-  what: 'deadlines' | 'events' | 'sessions' = 'sessions',
-  shared?: RedisAddress,
+  kept: KeptThere = { what: 'sessions', isShared: false },
 ): RedisAddress {
   const ways = WAYS.filter((way) => options[way] !== undefined);
   if (ways.length > 1) reader.problem(`Give either ${ways.map((way) => `\`${way}\``).join(' or ')}, not both.`);
   const way = ways[0] ?? 'url';
-  if (ways.length === 0) warnOfUndefined(options, what, shared !== undefined);
+  if (ways.length === 0) warnOfUndefined(options, kept);
   const url = reader.text('url', undefined, urlProblem);
   const client = reader.value('client', isClient, 'a Redis client of ioredis');
   const sentinels = readNodes(reader, 'sentinels', options.sentinels);
@@ -124,14 +127,24 @@ export function readAddress(
     case 'sentinels':
       return { sentinels: { sentinels: [...sentinels], name: name!, ...credentials, ...tlsOfBoth(tls) }, password };
     default:
-      if (shared && ways.length === 0) return shared;
       // ioredis takes REDISS:// for an address without TLS.
       return { url: url ?? DEFAULT_URL, tls: ofUrl?.protocol === 'rediss:' ? (tls ?? {}) : undefined, password };
   }
 }
 
+/** Without an address, the module uses that of `RedisSessionModule`, which is `shared`. */
+export function readAddressOrShare(
+  reader: OptionReader,
+  options: RedisAddressOptions,
+  what: KeptThere['what'],
+  shared: RedisAddress | undefined,
+): RedisAddress {
+  const own = readAddress(reader, options, { what, isShared: shared !== undefined });
+  return shared !== undefined && WAYS.every((way) => options[way] === undefined) ? shared : own;
+}
+
 /** Most often an environment variable is not set: nobody should look for the sessions in another Redis. */
-function warnOfUndefined(options: RedisAddressOptions, what: string, isShared: boolean): void {
+function warnOfUndefined(options: RedisAddressOptions, { what, isShared }: KeptThere): void {
   const given = WAYS.find((way) => Object.hasOwn(options, way));
   if (given === undefined) return;
   const [where, otherwise] = isShared

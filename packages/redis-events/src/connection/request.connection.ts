@@ -33,6 +33,7 @@ type RequestRules = Pick<ConnectionOptions, 'commandTimeout'> & Partial<Pick<Con
 export class RequestConnection {
   readonly #commandTimeout: number;
   readonly #calls: WaitingCalls<Call>;
+  readonly #batches = new WeakMap<Redis, WriteBatch>();
   /** Of connections on which writes wait for replicas. */
   readonly #replicated = new WeakMap<Redis, ReplicatedWrites>();
 
@@ -45,7 +46,7 @@ export class RequestConnection {
     this.#calls = new WaitingCalls(commandTimeout, (call) => this.#giveUp(call));
     for (const each of new Set([nodes, writers])) {
       each.onOpen((client) => {
-        WriteBatch.on(client);
+        this.#batches.set(client, WriteBatch.on(client));
         // Without re-sending, ioredis never settles the commands that had no reply when the connection closed.
         client.on('close', () => this.#failSentOn(client));
       });
@@ -156,7 +157,7 @@ export class RequestConnection {
 
   #giveUp(call: Call): void {
     // A call that has failed writes nothing later.
-    if (call.sentOn) WriteBatch.on(call.sentOn).flush();
+    if (call.sentOn) this.#batches.get(call.sentOn)?.flush();
     call.reject(new SessionStoreError(`Redis did not reply within ${this.#commandTimeout} ms`));
   }
 }

@@ -28,7 +28,6 @@ import {
   byPosition,
   doneBefore,
   fieldOf,
-  groupOf,
   parsed,
   type StreamEntry,
   timeOf,
@@ -38,6 +37,28 @@ import {
 /** Entries per call, shared by all partitions. */
 const PAGE = 100;
 const SMALLEST_PAGE = 10;
+
+function toDeadLetter<Event>(
+  id: string,
+  entry: StreamEntry,
+  producer: Pick<EventProducer<Event>, 'toEvent'>,
+): DeadLetter<Event> {
+  const data = (parsed(fieldOf(entry, 'data')) ?? {}) as Record<string, string>;
+  const size = fieldOf(entry, 'dataSize');
+  const attempts = Number(fieldOf(entry, 'attempts') ?? 0);
+  return {
+    id,
+    at: timeOf(entry.position),
+    reason: fieldOf(entry, 'reason') ?? '',
+    group: fieldOf(entry, 'group'),
+    handler: fieldOf(entry, 'handler'),
+    attempts,
+    succeeded: doneBefore(entry),
+    event: producer.toEvent(entry, data, Math.max(1, attempts)),
+    omittedBytes: size === undefined ? undefined : Number(size),
+    member: fieldOf(entry, 'member'),
+  };
+}
 
 const MOST_LETTERS = 100;
 const COUNTED_PER_CALL = 1000;
@@ -189,26 +210,11 @@ export abstract class EventGroups<Event> {
   async *#deadLetters({ group }: DeadLetterFilter, after?: string): AsyncIterable<DeadLetter<Event>> {
     const starts = this.#startsBehind(after);
     const sources = this.#all.map((partition, i) => this.#readIn(partition, starts[i]!));
-    for await (const entry of merged(sources, byPosition))
-      if (group === undefined || groupOf(entry) === group) yield this.#toDeadLetter(entry);
-  }
-
-  #toDeadLetter(entry: StreamEntry): DeadLetter<Event> {
-    const data = (parsed(fieldOf(entry, 'data')) ?? {}) as Record<string, string>;
-    const size = fieldOf(entry, 'dataSize');
-    const attempts = Number(fieldOf(entry, 'attempts') ?? 0);
-    return {
-      id: `${entry.position}-${this.#all.indexOf(entry.partition)}`,
-      at: timeOf(entry.position),
-      reason: fieldOf(entry, 'reason') ?? '',
-      group: groupOf(entry),
-      handler: fieldOf(entry, 'handler'),
-      attempts,
-      succeeded: doneBefore(entry),
-      event: this.producer.toEvent(entry, data, Math.max(1, attempts)),
-      omittedBytes: size === undefined ? undefined : Number(size),
-      member: fieldOf(entry, 'member'),
-    };
+    for await (const entry of merged(sources, byPosition)) {
+      const id = `${entry.position}-${this.#all.indexOf(entry.partition)}`;
+      const letter = toDeadLetter(id, entry, this.producer);
+      if (group === undefined || letter.group === group) yield letter;
+    }
   }
 
   /** The place of the dead letter with an id, which may be empty; undefined when the text cannot be an id. */

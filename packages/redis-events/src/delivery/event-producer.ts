@@ -5,9 +5,20 @@ import { dataKeyOf, type EntryKind, fieldOf, type StreamEntry, textsIn } from '.
 import { InjectConnection } from '../connection/redis-connections.js';
 import { ifStray } from '../connection/server-faults.js';
 
-type Hooks = 'onModuleInit' | 'onApplicationBootstrap' | 'onApplicationShutdown';
-
-export type EventHandlers<Event> = Omit<NamedEventDispatcher<Event>, Hooks | 'calls'> & {
+export type EventHandlers<Event> = Pick<
+  NamedEventDispatcher<Event>,
+  | 'hasHandlers'
+  | 'handlerNames'
+  | 'hasBroadcastHandlers'
+  | 'wantedTypes'
+  | 'ready'
+  | 'dispatch'
+  | 'broadcast'
+  | 'reportGap'
+  | 'reportDeadLetter'
+  | 'idle'
+  | 'giveUp'
+> & {
   /** Calls the function, once, when there is the first broadcast handler after all. Unset: there will be none. */
   whenBroadcastIsWanted?(begin: () => Promise<void>): void;
 };

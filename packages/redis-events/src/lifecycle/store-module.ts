@@ -46,7 +46,7 @@ import { BackgroundLimiter } from '../timing/background.limiter.js';
 import { type Service, type ServicesOfStore, StoreLifecycle } from './store.lifecycle.js';
 
 /** What one module that keeps entries in Redis has of its own. */
-export interface StoreParts<Given> {
+interface StoreParts<Given> {
   /** The name of the module, and the token of what an application has given it. */
   readonly module: string;
   readonly given: InjectionToken;

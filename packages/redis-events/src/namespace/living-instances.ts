@@ -1,5 +1,4 @@
 import { PollingLoop } from '@nest-session/core/store';
-import type { Redis } from 'ioredis';
 import { namespaceScripts } from '../scripts/namespace/namespace.scripts.js';
 import type { Partitions } from '../partitions/partitions.js';
 import type { BackgroundService } from '../timing/background-service.js';
@@ -78,8 +77,14 @@ export class LivingInstances implements BackgroundService {
 
   #sign(name: string, kept = KEPT) {
     const { instances } = this.partitions;
-    type Reply = [isNew: number, ...living: string[]];
-    const sign = (client: Redis) => namespaceScripts(client)<Reply>('sign-instance', [instances], [name, ALIVE, kept]);
-    return this.connection.run(sign, instances);
+    return this.connection.run(
+      (client) =>
+        namespaceScripts(client)<[isNew: number, ...living: string[]]>(
+          'sign-instance',
+          [instances],
+          [name, ALIVE, kept],
+        ),
+      instances,
+    );
   }
 }

@@ -85,8 +85,13 @@ export class EventStreamScripts {
     { grace, retention, maxLength }: TrimLimits,
   ) {
     const keys = [cleanup, events, deadLetters, ...this.kind.dueSets.map((name) => prefix + name)];
-    const args = [instance, duration, grace, retention, maxLength];
-    return this.#run<TakeCleanupTurnReply>('take-cleanup-turn', keys, args);
+    return this.#run<TakeCleanupTurnReply>('take-cleanup-turn', keys, [
+      instance,
+      duration,
+      grace,
+      retention,
+      maxLength,
+    ]);
   }
 
   trim(partition: PartitionKeys, { grace, retention, maxLength }: TrimLimits, limit: number) {
@@ -98,8 +103,11 @@ export class EventStreamScripts {
   }
 
   createGroup({ events, trimmed, wanted }: PartitionKeys, group: string, from: 'oldest' | 'now') {
-    const args = [group, from, this.kind.types.join(' ')];
-    return this.#run<CreateGroupReply>('create-group', [events, trimmed, wanted], args);
+    return this.#run<CreateGroupReply>(
+      'create-group',
+      [events, trimmed, wanted],
+      [group, from, this.kind.types.join(' ')],
+    );
   }
 
   removeGroup(partition: PartitionKeys, group: string, liveness: number) {

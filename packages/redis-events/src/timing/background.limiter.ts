@@ -40,9 +40,13 @@ export class BackgroundLimiter {
       return await call();
     } finally {
       const ended = performance.now();
-      const rest = Math.min(Math.max(this.shortestPause, PAUSE_PER_CALL * (ended - begun)), LONGEST_PAUSE);
-      lane.nextCall = this.shortestPause === 0 ? ended : ended + rest;
+      lane.nextCall = ended + this.#pauseAfter(ended - begun);
     }
+  }
+
+  #pauseAfter(duration: number): number {
+    if (this.shortestPause === 0) return 0;
+    return Math.min(Math.max(this.shortestPause, PAUSE_PER_CALL * duration), LONGEST_PAUSE);
   }
 }
 

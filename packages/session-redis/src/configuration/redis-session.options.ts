@@ -71,7 +71,6 @@ export function resolveRedisSessionOptions(options: RedisSessionModuleOptions = 
   const grace = reader.duration('grace', '5m', { atLeast: SECOND });
   const cleanup = readCleanup(reader.section('cleanup'));
   const events = readEvents(reader.section('events'), grace);
-  const scope = { kind: 'session', namespace } as const;
   const resolved = {
     connection,
     namespace,
@@ -84,7 +83,10 @@ export function resolveRedisSessionOptions(options: RedisSessionModuleOptions = 
     commandTimeout: readCommandTimeout(reader),
     replicas: readReplicas(reader),
     serializer: reader.value('serializer', isSerializer, 'an AttributeSerializer'),
-    encryption: readEncryption(reader.section('encryption'), options.encryption !== undefined, scope),
+    encryption: readEncryption(reader.section('encryption'), options.encryption !== undefined, {
+      kind: 'session',
+      namespace,
+    }),
     requireAtStart: reader.boolean('requireAtStart', false),
   };
   reader.finish(OF_URL);
