@@ -43,12 +43,13 @@ export {
   closeConnections,
   CONNECTION_OPTIONS,
   type ConnectionOptions,
+  CONNECTIONS_TO_SHARE,
+  type ConnectionsToShare,
   connectionToken,
   createConnections,
   InjectConnection,
   REDIS_CONNECTIONS,
   type RedisConnections,
-  SHARED_ADDRESS,
 } from './connection/redis-connections.js';
 export type { RedisNodes } from './connection/redis-nodes.js';
 export { ifStray, isAnswer, isFaultOfServer, isReply, untilSound } from './connection/server-faults.js';

@@ -4,9 +4,12 @@ import { SESSION_EVENT_GROUPS, SESSION_HEALTH, SESSION_READER } from '@nest-sess
 import {
   CONNECTION_OPTIONS,
   type ConnectionOptions,
+  CONNECTIONS_TO_SHARE,
+  type ConnectionsToShare,
   keyEventListener,
   KeyspaceNotificationListener,
-  SHARED_ADDRESS,
+  REDIS_CONNECTIONS,
+  type RedisConnections,
   storeProviders,
 } from '@nest-session/redis-events/internal';
 import { SHADOW_KEY_LISTENER } from './configuration/redis-session.tokens.js';
@@ -28,9 +31,12 @@ export function sessionStoreProviders<Given>(parts: PartsOfModule<Given>): Provi
 
 const PROVIDERS: Provider[] = [
   {
-    provide: SHARED_ADDRESS,
-    inject: [CONNECTION_OPTIONS],
-    useFactory: ({ connection }: ConnectionOptions) => connection,
+    provide: CONNECTIONS_TO_SHARE,
+    inject: [CONNECTION_OPTIONS, REDIS_CONNECTIONS],
+    useFactory: (
+      { connection: address }: ConnectionOptions,
+      { request, writes, background }: RedisConnections,
+    ): ConnectionsToShare => ({ address, connections: { request, writes, background } }),
   },
   keyEventListener(SHADOW_KEY_LISTENER, 'subscriber'),
   // On a connection of its own: the application's key events must not delay those of shadow keys.
@@ -55,8 +61,8 @@ export const STORE_EXPORTS = [
   SessionExpirationSweeper,
   SessionEventGroups,
   KeyspaceNotificationListener,
-  // For RedisDeadlineModule and RedisEventsModule.
-  SHARED_ADDRESS,
+  // For RedisDeadlineModule.
+  CONNECTIONS_TO_SHARE,
   // For @nest-session/redis/terminus.
   SessionHealth,
   // For @nest-session/opentelemetry and @nest-session/admin.

@@ -62,11 +62,11 @@ export function readStore(
   { what, namespace, grace, shownGrace }: StoreDefaults,
   shared: RedisAddress | undefined,
 ) {
-  const connection = readAddressOrShare(reader, options, what, shared);
+  const address = readAddressOrShare(reader, options, what, shared);
   return {
-    connection,
+    ...address,
     namespace: reader.text('namespace', namespace, namespaceProblem),
-    partitions: readPartitions(reader, isOfCluster(connection)),
+    partitions: readPartitions(reader, isOfCluster(address.connection)),
     grace,
     cron: EVERY_MINUTE,
     commandTimeout: readCommandTimeout(reader),

@@ -132,15 +132,16 @@ export function readAddress(
   }
 }
 
-/** Without an address, the module uses that of `RedisSessionModule`, which is `shared`. */
+/** Without an address, the module uses the connections of `RedisSessionModule`, which are at `shared`. */
 export function readAddressOrShare(
   reader: OptionReader,
   options: RedisAddressOptions,
   what: KeptThere['what'],
   shared: RedisAddress | undefined,
-): RedisAddress {
+): { readonly connection: RedisAddress; readonly isShared: boolean } {
   const own = readAddress(reader, options, { what, isShared: shared !== undefined });
-  return shared !== undefined && WAYS.every((way) => options[way] === undefined) ? shared : own;
+  const isShared = shared !== undefined && WAYS.every((way) => options[way] === undefined);
+  return { connection: isShared ? shared : own, isShared };
 }
 
 /** Most often an environment variable is not set: nobody should look for the sessions in another Redis. */

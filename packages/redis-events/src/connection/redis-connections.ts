@@ -3,7 +3,7 @@ import { type Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ior
 import { closeConnection } from './close-connection.js';
 import { ClusterNodes, type RedisNodes, type RequestNodes, SingleNode } from './redis-nodes.js';
 import { OutageLog } from './outage.log.js';
-import { type LoginSource, loginSourceOf } from './login.js';
+import { loginSourceOf } from './login.js';
 import { openCluster, openRedis, preparedNode } from './open-redis.js';
 import { isAnswer } from './server-faults.js';
 import { letScriptsWaitForSlotMigration } from './slot-migration.js';
@@ -123,21 +123,61 @@ const OF_SUBSCRIBERS: RedisOptions = { autoResubscribe: false, socketTimeout: SI
 
 const OF_SIGNALS: RedisOptions = { ...OF_SUBSCRIBERS, autoResendUnfulfilledCommands: false, enableOfflineQueue: false };
 
-/** Where the module of sessions keeps them, for modules without an address of their own. */
-export const SHARED_ADDRESS = Symbol('SHARED_ADDRESS');
+type SharedName = 'request' | 'writes' | 'background';
 
-/** The connections, not connected yet. */
-export function createConnections(options: ConnectionOptions, log = new OutageLog()): RedisConnections {
+/** Those that another module uses as well. Not all of them: each is counted as shared. */
+export type SharedConnections = Pick<RedisConnections, SharedName> & {
+  readonly [Own in Exclude<keyof RedisConnections, SharedName>]?: never;
+};
+
+export interface ConnectionsToShare {
+  readonly address: RedisAddress;
+  readonly connections: SharedConnections;
+}
+
+export const CONNECTIONS_TO_SHARE = Symbol('CONNECTIONS_TO_SHARE');
+
+/** How many modules use a connection, where that is not one. */
+const users = new WeakMap<object, number>();
+
+/** So many modules more use a connection. Returns how many do. */
+function addUsers(connection: object, count: number): number {
+  const all = (users.get(connection) ?? 1) + count;
+  users.set(connection, all);
+  return all;
+}
+
+export function isShared(connection: object): boolean {
+  return addUsers(connection, 0) > 1;
+}
+
+export function endSharing(connection: object): void {
+  users.delete(connection);
+}
+
+/** Those that have been closed. */
+const closed = new WeakSet<RedisConnections>();
+
+/** The connections, not connected yet. `shared`: takes these from another module, and connects no second time. */
+export function createConnections(
+  options: ConnectionOptions,
+  log = new OutageLog(),
+  shared?: SharedConnections,
+): RedisConnections {
+  if (shared) {
+    const { request, writes, background } = shared;
+    for (const each of distinct<object>({ request, writes, background })) addUsers(each, 1);
+  }
   const { connection, commandTimeout, replicas } = options;
   const { background, nodes, waiting } = isOfCluster(connection)
-    ? openersOfCluster(connection, options, log)
-    : openersOfServer(connection, options, log);
+    ? openersOfCluster(connection, options, log, shared)
+    : openersOfServer(connection, options, log, shared);
   const forRequests = (name: string) => nodes(name, requestConnectionOptions(commandTimeout));
-  const request = forRequests('request');
+  const request = shared?.request ?? forRequests('request');
   return {
     request,
     // Without replicas, requests need no connection of their own for what they write.
-    writes: replicas > 0 ? forRequests('writes') : request,
+    writes: shared?.writes ?? (replicas > 0 ? forRequests('writes') : request),
     background,
     subscriber: nodes('subscriber', OF_SUBSCRIBERS),
     notifications: nodes('notifications', OF_SUBSCRIBERS),
@@ -147,15 +187,29 @@ export function createConnections(options: ConnectionOptions, log = new OutageLo
   };
 }
 
-/** Closes all connections for good. Resolves as closeConnection() does. */
+/** Closes all connections for good that no other module uses any more. Resolves as closeConnection() does. */
 export async function closeConnections(connections: RedisConnections): Promise<void> {
+  if (closed.has(connections)) return;
+  closed.add(connections);
   const { background, reader, broadcast, ...nodes } = connections;
   const clients = [background, reader, broadcast].filter((client) => client !== undefined);
-  await Promise.all([...Object.values(nodes).map((each) => each.close()), ...clients.map(closeConnection)]);
+  await Promise.all([
+    ...distinct(nodes).map(async (each) => addUsers(each, -1) === 0 && each.close()),
+    ...clients.map(async (client) => addUsers(client, -1) === 0 && closeConnection(client)),
+  ]);
+}
+
+function distinct<T>(connections: Readonly<Record<string, T>>): T[] {
+  return [...new Set(Object.values(connections))];
 }
 
 /** How the connections of a module are opened. `waiting`: one that waits for events. */
-function openersOfServer(address: ServerAddress, options: ConnectionOptions, log: OutageLog) {
+function openersOfServer(
+  address: ServerAddress,
+  options: ConnectionOptions,
+  log: OutageLog,
+  shared: SharedConnections | undefined,
+) {
   const login = loginSourceOf(address);
   const open = (name: string, rules: RedisOptions): Redis => {
     const client = watched(openRedis(address, { ...COMMON, ...rules, ...nameOf(options, name) }, login), log);
@@ -165,7 +219,7 @@ function openersOfServer(address: ServerAddress, options: ConnectionOptions, log
     });
   };
   const waiting = (name: string): Redis | undefined => open(name, { socketTimeout: SILENCE });
-  const background = open('background', { socketTimeout: SILENCE });
+  const background = shared?.background ?? open('background', { socketTimeout: SILENCE });
   // Events are read many at once, and so are their data read and their results recorded.
   WriteBatch.on(background);
   const nodes = (name: string, rules: RedisOptions): RequestNodes => new SingleNode(open(name, rules));
@@ -176,9 +230,11 @@ function openersOfCluster(
   address: ClusterAddress,
   options: ConnectionOptions,
   log: OutageLog,
+  shared: SharedConnections | undefined,
 ): ReturnType<typeof openersOfServer> {
+  // Both kinds of clients have all commands.
+  const background = (shared?.background as unknown as Cluster | undefined) ?? clientOfCluster(address, options, log);
   const login = loginSourceOf(address);
-  const background = clientOfCluster(address, options, log, login);
   const nodes = (name: string, rules: RedisOptions): ClusterNodes =>
     new ClusterNodes(
       background,
@@ -189,18 +245,14 @@ function openersOfCluster(
       },
       (client) => log.forget(client),
     );
-  // Both kinds of clients have all commands. None of them waits for events of two slots.
+  // No command waits for events of two slots.
   return { background: background as unknown as Redis, waiting: () => undefined, nodes };
 }
 
-function clientOfCluster(
-  address: ClusterAddress,
-  options: ConnectionOptions,
-  log: OutageLog,
-  login: LoginSource | undefined,
-): Cluster {
+function clientOfCluster(address: ClusterAddress, options: ConnectionOptions, log: OutageLog): Cluster {
   const redisOptions = { ...COMMON, socketTimeout: SILENCE, ...nameOf(options, 'background') };
   const background = openCluster(address, { ...OF_CLUSTER, redisOptions });
+  const login = loginSourceOf(address);
   background.on('+node', (node: Redis) => {
     WriteBatch.on(node);
     letScriptsWaitForSlotMigration(node);

@@ -47,7 +47,7 @@ export class SingleNode implements RequestNodes {
   connect(): Promise<void> {
     const { status } = this.client;
     if (status === 'ready') return Promise.resolve();
-    // A request before the start may have connected it.
+    // Another module that shares it may have connected it.
     return status === 'wait' ? this.client.connect() : this.changed();
   }
 

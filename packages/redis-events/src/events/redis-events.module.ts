@@ -142,8 +142,8 @@ const PROVIDERS: Provider[] = [
 
 /**
  * Keeps events of the application in Redis until every group has handled them, and listens to key events of Redis. It
- * is global, and needs no sessions: import it once, in the root module. Without an address in its options it uses that
- * of `RedisSessionModule`. In a test, replace it by `overrideModule(RedisEventsModule)`.
+ * is global, and needs no sessions: import it once, in the root module. Without an address in its options it uses the
+ * connections of `RedisSessionModule`. In a test, replace it by `overrideModule(RedisEventsModule)`.
  */
 @Global()
 @Module({

@@ -23,11 +23,12 @@ import type { RedisAddress } from '../connection/redis-address.options.js';
 import {
   CONNECTION_OPTIONS,
   type ConnectionOptions,
+  CONNECTIONS_TO_SHARE,
+  type ConnectionsToShare,
   connectionToken,
   createConnections,
   REDIS_CONNECTIONS,
   type RedisConnections,
-  SHARED_ADDRESS,
 } from '../connection/redis-connections.js';
 import { RequestConnection } from '../connection/request.connection.js';
 import { ConsumerGroupMember } from '../delivery/consumer-group-member.js';
@@ -53,7 +54,7 @@ interface StoreParts<Given> {
   /** The token of its options, which are DeliveryOptions, and what makes them. */
   readonly options: symbol;
   readonly resolve: (given: Given | undefined, shared?: RedisAddress) => ConnectionOptions & { readonly cron: string };
-  /** Whether it uses the address of the module of sessions where it has none of its own. */
+  /** Whether it uses the connections of the module of sessions where it has no address of its own. */
   readonly usesShared: boolean;
   readonly partitions: Type<Partitions> | undefined;
   readonly producer: Type<EventProducer>;
@@ -67,17 +68,25 @@ const BACKGROUND = connectionToken('background');
 /** What every module provides that keeps entries in Redis and delivers them. They connect and start nothing. */
 export function storeProviders<Given>(parts: StoreParts<Given>): Provider[] {
   const { module, given, options, resolve, usesShared, partitions, producer, sweeper, cleanupJob } = parts;
-  const shared = usesShared ? [{ token: SHARED_ADDRESS, optional: true }] : [];
+  const shared = usesShared ? [{ token: CONNECTIONS_TO_SHARE, optional: true }] : [];
   return [
     {
       provide: options,
       inject: [ModuleRef, ...shared],
-      useFactory: async (modules: ModuleRef, address?: RedisAddress) =>
-        resolve(await givenOptions<Given>(modules, given, module), address),
+      useFactory: async (modules: ModuleRef, others?: ConnectionsToShare) =>
+        resolve(await givenOptions<Given>(modules, given, module), others?.address),
     },
     { provide: CONNECTION_OPTIONS, useExisting: options },
     { provide: DELIVERY_OPTIONS, useExisting: options },
-    { provide: REDIS_CONNECTIONS, inject: [options, OutageLog], useFactory: createConnections },
+    {
+      provide: REDIS_CONNECTIONS,
+      inject: [options, OutageLog, ...shared],
+      useFactory: (
+        resolved: ConnectionOptions & { readonly isShared?: boolean },
+        log: OutageLog,
+        others?: ConnectionsToShare,
+      ) => createConnections(resolved, log, resolved.isShared ? others?.connections : undefined),
+    },
     ...CONNECTION_NAMES.map((name) => ({
       provide: connectionToken(name),
       inject: [REDIS_CONNECTIONS],

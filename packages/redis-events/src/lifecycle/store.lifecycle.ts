@@ -13,6 +13,7 @@ import {
   closeConnections,
   CONNECTION_OPTIONS,
   type ConnectionOptions,
+  endSharing,
   REDIS_CONNECTIONS,
   type RedisConnections,
 } from '../connection/redis-connections.js';
@@ -57,6 +58,7 @@ export class StoreLifecycle implements OnApplicationBootstrap, BeforeApplication
       for (const service of this.#all([...foundation, ...sources, ...listeners])) await service.start();
     } catch (error) {
       // Nest runs no shutdown hooks after a failed start, and an open connection keeps the process alive.
+      for (const each of Object.values(this.connections)) if (each) endSharing(each);
       void closeConnections(this.connections);
       throw error;
     }

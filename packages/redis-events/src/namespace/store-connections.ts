@@ -15,6 +15,7 @@ import { OutageLog } from '../connection/outage.log.js';
 import {
   CONNECTION_OPTIONS,
   type ConnectionOptions,
+  isShared,
   REDIS_CONNECTIONS,
   type RedisConnections,
 } from '../connection/redis-connections.js';
@@ -66,9 +67,10 @@ export class StoreConnections implements BackgroundService {
     this.#stopping.abort();
     this.#upkeep.stop();
     const { request, writes, background } = this.connections;
-    const all = new Set([...request.all, ...writes.all, background]);
+    const own = [...new Set([request, writes])].filter((nodes) => !isShared(nodes)).flatMap((nodes) => [...nodes.all]);
+    if (!isShared(background)) own.push(background);
     // Without a connection there are no replies.
-    await Promise.all([...all].map(async (client) => client.status === 'ready' && client.quit()));
+    await Promise.all(own.map(async (client) => client.status === 'ready' && client.quit()));
   }
 
   async #connect(): Promise<void> {

@@ -250,7 +250,7 @@ describe('beside RedisSessionModule', () => {
     RedisSessionModule.forRoot({ url: withAllRights(server.url), commandTimeout: '30s', ...options }),
   ];
 
-  it('uses its address without one of its own, and both work', async () => {
+  it('shares its connections without an address, and both work', async () => {
     const both = await EventsInstance.start({ events: {}, handles: ['paid'], imports: sessions() });
     running.push(both);
     const id = await both.events.record('paid', 7);
@@ -261,7 +261,8 @@ describe('beside RedisSessionModule', () => {
     await repository.save(session);
     expect(await client.keys('nest:session:sessions:*')).not.toEqual([]);
     const names = [...String(await client.client('LIST')).matchAll(/ name=(\S+)/g)].map(([, name]) => name);
-    expect(names).toEqual(expect.arrayContaining(['nest:events:request', 'nest:events:reader']));
+    expect(names).not.toContain('nest:events:request');
+    expect(names).toContain('nest:events:reader');
   });
 
   it('refuses the namespace of sessions, and sessions refuse that of events', async () => {
