@@ -9,7 +9,6 @@ export {
   type DueList,
   type DueReply,
   DueSweeper,
-  type Found,
   SweepCounter,
   type SweepOptions,
   type SweepResult,
@@ -66,7 +65,6 @@ export {
   readCommandTimeout,
   readEvents,
   readPartitions,
-  type ResolvedEventOptions,
 } from './configuration/event-rules.js';
 export { EventGroups } from './delivery/event-groups.js';
 export { EventProducer } from './delivery/event-producer.js';
@@ -113,7 +111,6 @@ export {
   type RunScript,
   scriptsOn,
   type ScriptsOn,
-  type ScriptSources,
 } from './scripts/define-scripts.js';
 export { LUA_SOURCES as EVENT_SOURCES } from './scripts/lua-sources.js';
 export { EventStreamScripts } from './scripts/event-stream.scripts.js';

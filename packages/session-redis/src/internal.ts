@@ -19,11 +19,7 @@ export { shownDetails, shownFacts } from './configuration/start-facts.js';
 export { type EncryptionOptions, readEncryption } from './configuration/encryption.options.js';
 export { DataKey, decrypt, encrypt } from './encryption/data-key.js';
 export { type EncryptionRules, writesPlain } from './encryption/session-encryption.js';
-export {
-  SESSION_CLEANUP_JOB,
-  SessionExpirationSweeper,
-  tracedPoller,
-} from './expiration/session-expiration.sweeper.js';
+export { SessionExpirationSweeper, tracedPoller } from './expiration/session-expiration.sweeper.js';
 export { countSessions } from './health/session-health.js';
 export { loadListed } from './keys/rotated-sessions.js';
 export { batchesOf, pages, storedSessionIds } from './keys/scan-pages.js';
