@@ -100,8 +100,7 @@ export {
 } from './session/attribute-names.js';
 export { isSerializer } from './session/attribute.serializer.js';
 export { ApplicationSerializer, markSafe, withoutProto } from './session/json-attribute.serializer.js';
-export { FORWARDING_TIME } from './session/forwarding-time.js';
-export { type ContentBounds, LONGEST_REQUEST, type TouchOutcome } from './session/session-change.js';
+export { type ContentBounds, FORWARDING_TIME, LONGEST_REQUEST, type TouchOutcome } from './session/session-change.js';
 export {
   generateSessionKey,
   isWellFormedIdOrToken,

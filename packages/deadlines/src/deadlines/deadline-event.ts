@@ -90,13 +90,3 @@ export class DeadlineEvent<D extends Deadline<unknown> = Deadline<unknown>> {
     return Math.max(0, this.at - this.dueAt);
   }
 }
-
-/** An event whose data are read when a handler asks for them, each time as an object of its own. */
-export function eventOf(fields: Omit<DeadlineEventInit<unknown>, 'data'>, read: () => unknown): DeadlineEvent {
-  return new DeadlineEvent<Deadline<unknown>>({
-    ...fields,
-    get data() {
-      return read();
-    },
-  });
-}

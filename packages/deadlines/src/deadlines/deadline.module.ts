@@ -20,10 +20,10 @@ import { DeadlineHandlerModule } from './deadline-handlers.js';
 import {
   DEADLINE_OPTIONS,
   type DeadlineModuleOptions,
+  Deadlines,
   type ResolvedDeadlineOptions,
   resolveDeadlineOptions,
-} from './deadline.options.js';
-import { Deadlines } from './deadlines.js';
+} from './deadlines.js';
 
 /** Implement it in a class that you pass to `forRootAsync()` as `useClass` or `useExisting`. */
 export interface DeadlineOptionsFactory {

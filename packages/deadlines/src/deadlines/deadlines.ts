@@ -4,6 +4,7 @@ import {
   assertObject,
   assertString,
   isWellFormed,
+  OptionReader,
   parseDuration,
   readData,
   SecurityEvents,
@@ -15,7 +16,6 @@ import {
 import { type Duration, InvalidSessionOptionsError } from '@nest-session/core';
 import { deadlineChannel, type DeadlineContext } from '@nest-session/core/telemetry';
 import { type Deadline, isDeadline } from './deadline-event.js';
-import { DEADLINE_OPTIONS, type ResolvedDeadlineOptions } from './deadline.options.js';
 import {
   type CancelOutcome,
   DeadlineStore,
@@ -28,6 +28,35 @@ import {
   type StoredDeadline,
 } from './deadline.store.js';
 import { type DeadlineBound, DeadlineBoundError, DeadlineDataError } from './deadline.errors.js';
+
+/** Options of `DeadlineModule.forRoot()`. */
+export interface DeadlineModuleOptions {
+  /** Most bytes of the text of the data of a deadline, up to 1 MiB. @default 65536 */
+  maxDataSize?: number;
+  /**
+   * How many deadlines of one name may wait at a time. With several partitions, each has its share: the bound can be
+   * reached a little earlier. @default 1000000
+   */
+  maxScheduled?: number;
+}
+
+/** The options with their defaults. */
+export type ResolvedDeadlineOptions = Readonly<Required<DeadlineModuleOptions>>;
+
+export const DEADLINE_OPTIONS = Symbol('DEADLINE_OPTIONS');
+
+/** @throws InvalidSessionOptionsError that names all problems at once */
+export function resolveDeadlineOptions(options: DeadlineModuleOptions = {}): ResolvedDeadlineOptions {
+  const reader = new OptionReader('DeadlineModule', options);
+  const resolved = {
+    maxDataSize: reader.integer('maxDataSize', 65_536, { atLeast: 1, atMost: 2 ** 20 }),
+    maxScheduled: reader.integer('maxScheduled', 1_000_000, { atLeast: 1, atMost: Number.MAX_SAFE_INTEGER }),
+  };
+  const help = 'it is an option of RedisDeadlineModule.forRoot()';
+  const ofRedis = ['url', 'client', 'cluster', 'sentinels', 'namespace', 'events'];
+  reader.finish(Object.fromEntries(ofRedis.map((name) => [name, help])));
+  return Object.freeze(resolved);
+}
 
 const LONGEST_KEY = 1024;
 // Milliseconds: the year 10000. A later instant is a mistake in units.

@@ -51,7 +51,7 @@ import {
   type ResolvedRedisDeadlineOptions,
   resolveRedisDeadlineOptions,
 } from './redis-deadline.options.js';
-import { type DeadlineEvent, eventOf } from '../deadlines/deadline-event.js';
+import { DeadlineEvent } from '../deadlines/deadline-event.js';
 import { DeadlineDispatcher, DeadlineHandlerModule, shownDeadline } from '../deadlines/deadline-handlers.js';
 import { DeadlineDataError } from '../deadlines/deadline.errors.js';
 import { DeadlineEncryption } from './deadline-encryption.js';
@@ -132,8 +132,16 @@ class DeadlineEventProducer extends EventProducer<DeadlineEvent> {
     const text = (name: string) => fieldOf(entry, name) ?? '';
     const deadline = { id: text('id'), name: text('name'), key: text('key') };
     const times = { dueAt: Number(text('due')), at: Number(text('at')) };
-    const traceparent = fieldOf(entry, 'traceparent');
-    return eventOf({ ...deadline, ...times, attempt, traceparent }, () => this.#dataOf(entry, deadline));
+    const read = () => this.#dataOf(entry, deadline) as never;
+    return new DeadlineEvent({
+      ...deadline,
+      ...times,
+      attempt,
+      traceparent: fieldOf(entry, 'traceparent'),
+      get data() {
+        return read();
+      },
+    });
   }
 
   shownIdOf(entry: StreamEntry): string {

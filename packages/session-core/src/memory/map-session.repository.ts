@@ -1,4 +1,3 @@
-import { FORWARDING_TIME } from '../session/forwarding-time.js';
 import type { SessionEventDispatcher } from '../events/session-event.dispatcher.js';
 import {
   SessionCreatedEvent,
@@ -18,6 +17,7 @@ import { exceededBound } from '../session/session-bounds.js';
 import {
   type AttributeChanges,
   type CreateSession,
+  FORWARDING_TIME,
   LONGEST_REQUEST,
   type SessionChange,
   type SessionDeletedReason,

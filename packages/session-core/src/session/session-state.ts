@@ -1,4 +1,3 @@
-import { FORWARDING_TIME } from './forwarding-time.js';
 import type { WarnOnce } from '../logging/warn-once.js';
 import type { SecurityEvents } from '../security-events/security-events.js';
 import { CSRF_ATTRIBUTE, isUninitialized, PRINCIPAL_ATTRIBUTE } from './attribute-names.js';
@@ -10,6 +9,7 @@ import {
   type ContentBounds,
   type CreateSession,
   type DeleteSession,
+  FORWARDING_TIME,
   type IndexChanges,
   type SessionChange,
   type SessionDeletedReason,
