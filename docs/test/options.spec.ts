@@ -22,7 +22,7 @@ import {
   resolveFoundIssuer,
   resolveProviderLogoutOptions,
 } from '../../packages/session-provider-logout/src/configuration/provider-logout.options.js';
-import { resolveMapSessionOptions } from '../../packages/session-core/src/memory/map-session.options.js';
+import { resolveMapSessionOptions } from '../../packages/session-core/src/memory/map-session.module.js';
 import { resolveExpressSessionOptions } from '../../packages/session-express/src/express-session.options.js';
 import { resolveSessionTelemetryOptions } from '../../packages/session-opentelemetry/src/configuration/session-telemetry.options.js';
 import { resolveRedisEventsOptions } from '../../packages/redis-events/src/configuration/redis-events.options.js';

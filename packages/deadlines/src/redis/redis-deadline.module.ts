@@ -42,6 +42,7 @@ import { DEADLINE_ENTRIES, type DeadlineKeys, DeadlinePartitions } from './deadl
 import { DeadlineScripts, type FiringRules } from '../scripts/deadlines/deadline.scripts.js';
 import {
   BACKGROUND_DEADLINE_SCRIPTS,
+  DeadlineEncryption,
   MODULE,
   REDIS_DEADLINE_MODULE_OPTIONS,
   REDIS_DEADLINE_OPTIONS,
@@ -54,7 +55,6 @@ import {
 import { DeadlineEvent } from '../deadlines/deadline-event.js';
 import { DeadlineDispatcher, DeadlineHandlerModule, shownDeadline } from '../deadlines/deadline-handlers.js';
 import { DeadlineDataError } from '../deadlines/deadline.errors.js';
-import { DeadlineEncryption } from './deadline-encryption.js';
 import { DeadlineEvents } from '../deadlines/deadline-event-groups.js';
 import { RedisDeadlineReader, RedisDeadlineStore } from './redis-deadline.store.js';
 

@@ -16,6 +16,7 @@ import type {
   PlacesPage,
 } from '../scripts/deadlines/deadline.scripts.js';
 import {
+  DeadlineEncryption,
   REDIS_DEADLINE_OPTIONS,
   REQUEST_DEADLINE_SCRIPTS,
   type ResolvedRedisDeadlineOptions,
@@ -30,7 +31,6 @@ import {
   type ScheduleReply,
   type StoredDeadline,
 } from '../deadlines/deadline.store.js';
-import { DeadlineEncryption } from './deadline-encryption.js';
 
 @Injectable()
 export class RedisDeadlineReader implements StoreReader<DeadlineReading> {

@@ -6,7 +6,7 @@ import { Redis } from 'ioredis';
 import { RequestConnection } from '../../../redis-events/src/connection/request.connection.js';
 import { SingleNode } from '../../../redis-events/src/connection/redis-nodes.js';
 import { RedisDeadlineStore } from '../../src/redis/redis-deadline.store.js';
-import { DeadlineEncryption } from '../../src/redis/deadline-encryption.js';
+import { DeadlineEncryption } from '../../src/redis/redis-deadline.options.js';
 import { KeyRing } from '../../../session-redis/src/encryption/key-ring.js';
 import { DeadlinePartitions } from '../../src/redis/deadline-keys.js';
 import { DeadlineScripts } from '../../src/scripts/deadlines/deadline.scripts.js';

@@ -6,8 +6,12 @@ import type { BoundMethod } from '../discovery/discover-methods.js';
 import { shownText } from '../logging/shown-error.js';
 import { SESSION_TELEMETRY, type SessionTelemetry } from '../telemetry/session-telemetry.js';
 import { EventEmitterBridge } from './event-emitter.bridge.js';
-import { SessionEventHandlingError } from './event-handling.errors.js';
-import { type DispatchOptions, HandlerDispatcher, type HandlerKind } from './handler.dispatcher.js';
+import {
+  type DispatchOptions,
+  HandlerDispatcher,
+  type HandlerKind,
+  SessionEventHandlingError,
+} from './handler.dispatcher.js';
 import {
   type HandledEvent,
   handlesGaps,
@@ -149,7 +153,8 @@ function kindOf(options: Pick<ResolvedSessionOptions, 'ids'> | undefined): Handl
       const { type, at, attempt, traceparent } = event;
       return { type, eventId: shownIdOf(event, options), at, attempt, traceparent };
     },
-    failure: (event, failed, called) => new SessionEventHandlingError(shownIdOf(event, options), failed, called),
+    failure: (event, failed, called) =>
+      new SessionEventHandlingError(`Session event ${shownIdOf(event, options)}`, failed, called),
   };
 }
 

@@ -25,8 +25,8 @@ import {
   type UpdateSession,
   type WriteReply,
 } from '../session/session-change.js';
-import { signInTimeOf } from '../session/session-info.js';
 import type { SessionRecord } from '../session/session-record.js';
+import { signInTimeOf } from '../session/session-info.js';
 import { SessionSnapshot } from '../session/session-snapshot.js';
 import { absoluteTimeoutOf, beganAt, endAfter, endOf } from '../session/session-timeouts.js';
 import { SessionIds } from '../session/session-token.js';

@@ -1,9 +1,9 @@
 import type { WarnOnce } from '../logging/warn-once.js';
 import type { SecurityEvents } from '../security-events/security-events.js';
 import { CSRF_ATTRIBUTE, isUninitialized, PRINCIPAL_ATTRIBUTE } from './attribute-names.js';
+import { isKept, type KeptAttributes } from './kept-attributes.js';
 import type { AttributeSerializer } from './attribute.serializer.js';
 import type { ConcurrentUpdates } from './concurrent-updates.js';
-import { isKept, type KeptAttributes } from './kept-attributes.js';
 import type { SessionBounds } from './session-bounds.js';
 import {
   type ContentBounds,
@@ -20,7 +20,6 @@ import {
 import { indexTerm, joined, NO_INDEXES, type SessionIndexes } from './session-indexes.js';
 import type { SessionRecord } from './session-record.js';
 import type { SessionBinding } from './session-response.js';
-import type { SessionRule } from './session-rule.js';
 import {
   beganAt,
   endAfter,
@@ -43,6 +42,17 @@ export interface MaxSessions {
   readonly perPrincipal: number;
   /** What happens to a sign-in when there would be more. */
   readonly whenReached: SessionLimit['whenReached'];
+}
+
+/** What an application requires of each of its sessions, whichever code changes it: see `SessionExtension.rule`. */
+export interface SessionRule {
+  /** Called before each save, which also writes what it changes. What it throws fails the save. */
+  beforeSave(session: Session): void;
+  /**
+   * Returns the update that is made instead of one by `updateAttribute()`, which stores the attribute without a save.
+   * What the returned function throws fails the update.
+   */
+  updating(session: Session, name: string, update: (current: unknown) => unknown): (current: unknown) => unknown;
 }
 
 export interface SessionWriter {

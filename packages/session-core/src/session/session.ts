@@ -22,7 +22,7 @@ export interface ReadonlySession {
   readonly authenticatedAt: number | undefined;
   /** The names of the attributes, in a new array, without those that a read could not decode. */
   readonly attributeNames: SessionAttributeName[];
-  /** The value of an attribute, or undefined when there is none. */
+  /** The value of an attribute, or undefined. */
   getAttribute<K extends keyof SessionAttributes>(name: K): SessionAttributes[K] | undefined;
   /** One that `SessionAttributes` does not declare, or undefined. Nothing checks that it is a `T`. */
   getAttribute<T = unknown, N extends string = string>(name: OtherAttributeName<N>): T | undefined;

@@ -18,8 +18,8 @@ import {
   PROVIDER_ATTRIBUTE,
   REMEMBER_ME_ATTRIBUTE,
 } from './attribute-names.js';
-import { readText } from './json-attribute.serializer.js';
 import { isKept, keptAttributes } from './kept-attributes.js';
+import { readText } from './json-attribute.serializer.js';
 import { SafePromise } from './safe-promise.js';
 import { fullError, type SessionBounds } from './session-bounds.js';
 import type { AttributeChanges, SessionDeletedReason, WriteReply } from './session-change.js';
