@@ -13,10 +13,8 @@ import { SpringSessionModule, type SpringSessionOptionsFactory } from '@nest-ses
 import { ProviderLogoutModule, type ProviderLogoutOptionsFactory } from '@nest-session/provider-logout';
 import { SessionWebSocketModule, type SessionWebSocketOptionsFactory } from '@nest-session/websockets';
 import { resolveAdminOptions } from '../../packages/session-admin/src/configuration/session-admin.options.js';
-import {
-  resolveDeadlineOptions,
-  resolveMapDeadlineOptions,
-} from '../../packages/deadlines/src/deadlines/deadline.options.js';
+import { resolveDeadlineOptions } from '../../packages/deadlines/src/deadlines/deadlines.js';
+import { resolveMapDeadlineOptions } from '../../packages/deadlines/src/deadlines/map-deadline.module.js';
 import { resolveSessionOptions } from '../../packages/session-core/src/configuration/session.options.js';
 import {
   resolveFoundIssuer,

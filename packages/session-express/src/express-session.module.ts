@@ -164,14 +164,8 @@ function optionsOf(instance: object): { readonly trustProxy?: unknown } | undefi
   return key && (instance as Record<symbol, { readonly trustProxy?: unknown }>)[key];
 }
 
-function cookieOfAll({
-  path,
-  domain,
-  httpOnly,
-  secure,
-  sameSite,
-  partitioned,
-}: ResolvedCookieOptions): CookieDescription {
+function cookieOfAll(cookie: ResolvedCookieOptions): CookieDescription {
+  const { path, domain, httpOnly, secure, sameSite, partitioned } = cookie;
   const others = { path, httpOnly, secure: secure === true, sameSite, partitioned };
   return typeof domain === 'string' ? { ...others, domain } : others;
 }

@@ -25,14 +25,7 @@ function readCookie(reader: OptionReader, given: CookieOptions | undefined, cook
   const path = section.text('path', '/', () => undefined);
   const domain = readDomain(section, cookie);
   const { maxAge } = given ?? {};
-  const same: [name: keyof CookieOptions, expected: unknown][] = [
-    ['httpOnly', httpOnly],
-    ['secure', secure],
-    ['sameSite', sameSite],
-    ['partitioned', partitioned],
-    ['maxAge', cookie.maxAge],
-  ];
-  for (const [name, expected] of same) {
+  for (const [name, expected] of Object.entries({ ...attributes, maxAge: cookie.maxAge })) {
     const value = section.value(name, isAny, 'anything');
     const meant = name === 'sameSite' && value === true ? 'strict' : name === 'maxAge' ? inSeconds(maxAge) : value;
     if (value === undefined || value === null || meant === expected) continue;
@@ -46,10 +39,8 @@ function readCookie(reader: OptionReader, given: CookieOptions | undefined, cook
       `Option \`cookie.${name}\` differs from the session cookie: set \`${written(name, meant)}\` ${WHERE}.`,
     );
   }
-  for (const name of ['expires', 'priority', 'signed', 'encode'] as const) {
-    if (section.value(name, isAny, 'anything') == null) continue;
-    section.problem(`Option \`cookie.${name}\` ${UNSUPPORTED[name]}.`);
-  }
+  for (const [name, problem] of Object.entries(UNSUPPORTED))
+    if (section.value(name, isAny, 'anything') != null) section.problem(`Option \`cookie.${name}\` ${problem}.`);
   section.finish();
   return { ...attributes, path, domain };
 }

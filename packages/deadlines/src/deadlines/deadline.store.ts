@@ -1,4 +1,5 @@
 import type { AttributeSerializer } from '@nest-session/core';
+import type { MeasuredNamespace } from '@nest-session/core/internal';
 
 /** Milliseconds for which `cancel()` and `reschedule()` answer that a deadline has fired. */
 export const FIRED_KNOWN_FOR = 3_600_000;
@@ -40,7 +41,7 @@ export interface StoredDeadline extends Omit<ScheduledDeadline<unknown>, 'data'>
   readonly text: string | undefined;
 }
 
-/** `full`: as many as `maxScheduled` allows wait already. */
+/** `full`: as many wait as `maxScheduled` allows. */
 export type ScheduleReply = 'scheduled' | 'replaced' | 'kept' | 'full';
 
 /** How `schedule()` answers: under this key none waited; the new one took its place; the one that waited stayed. */
@@ -66,8 +67,7 @@ export interface DeadlinePage {
  * Where deadlines wait. Each call for one key is atomic: a deadline is either cancelled or fired, never both. Rejects
  * with a SessionStoreError when the store fails.
  */
-export abstract class DeadlineStore {
-  /** Tells the store from others in tracing channels; empty for one without a namespace. */
+export abstract class DeadlineStore implements MeasuredNamespace {
   abstract readonly namespace: string;
   /** One reply for each. The keys differ. */
   abstract schedule(name: string, deadlines: readonly NewDeadline[], most: number): Promise<ScheduleReply[]>;

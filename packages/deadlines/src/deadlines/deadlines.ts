@@ -40,7 +40,6 @@ export interface DeadlineModuleOptions {
   maxScheduled?: number;
 }
 
-/** The options with their defaults. */
 export type ResolvedDeadlineOptions = Readonly<Required<DeadlineModuleOptions>>;
 
 export const DEADLINE_OPTIONS = Symbol('DEADLINE_OPTIONS');
@@ -62,7 +61,7 @@ const LONGEST_KEY = 1024;
 // Milliseconds: the year 10000. A later instant is a mistake in units.
 const LAST_INSTANT = 253_402_300_800_000;
 
-/** When a deadline is due: after a duration such as `'15m'`, by the store's clock, or at an instant. */
+/** When a deadline is due: after a duration by the store's clock, such as `'15m'`, or at an instant. */
 export type DeadlineTime =
   | { readonly in: Duration; readonly at?: undefined }
   /** A `Date`, or epoch milliseconds. In the past: at once. */
@@ -72,7 +71,6 @@ function assertDeadline(kind: unknown): void {
   if (!isDeadline(kind)) throw new TypeError('The first argument must be what deadline() returns');
 }
 
-/** The errors do not quote it. */
 function assertKey(key: unknown): void {
   assertString('The key of a deadline', key);
   const size = Buffer.byteLength(key);
@@ -93,7 +91,6 @@ function dueOf(time: DeadlineTime): Due {
   return { in: Math.round(milliseconds) };
 }
 
-/** Epoch milliseconds. */
 function instantOf(value: Date | number, name: string): number {
   const instant = value instanceof Date ? value.getTime() : value;
   if (typeof instant !== 'number' || !(instant >= 0 && instant < LAST_INSTANT))

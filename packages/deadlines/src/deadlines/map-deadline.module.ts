@@ -48,6 +48,14 @@ export interface MapDeadlineModuleOptions {
   serializer?: AttributeSerializer;
 }
 
+/** @throws InvalidSessionOptionsError that names all problems at once */
+export function resolveMapDeadlineOptions(options: MapDeadlineModuleOptions) {
+  const reader = new OptionReader('MapDeadlineModule', options);
+  const serializer = reader.value('serializer', isSerializer, 'an AttributeSerializer');
+  reader.finish();
+  return { serializer };
+}
+
 export const MAP_DEADLINE_OPTIONS = Symbol('MAP_DEADLINE_OPTIONS');
 
 /** The clock by which deadlines are due; `TestDeadlineModule` overrides it. */
@@ -88,10 +96,7 @@ export class MapDeadlineStore extends DeadlineStore {
     @Inject(MAP_DEADLINE_CLOCK) private readonly clock: Clock,
   ) {
     super();
-    const reader = new OptionReader('MapDeadlineModule', options);
-    const serializer = reader.value('serializer', isSerializer, 'an AttributeSerializer');
-    reader.finish();
-    this.serializer = serializer ?? new JsonAttributeSerializer();
+    this.serializer = resolveMapDeadlineOptions(options).serializer ?? new JsonAttributeSerializer();
   }
 
   async schedule(name: string, deadlines: readonly NewDeadline[], most: number): Promise<ScheduleReply[]> {

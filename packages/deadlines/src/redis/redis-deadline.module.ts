@@ -42,7 +42,6 @@ import { DEADLINE_ENTRIES, type DeadlineKeys, DeadlinePartitions } from './deadl
 import { DeadlineScripts, type FiringRules } from '../scripts/deadlines/deadline.scripts.js';
 import {
   BACKGROUND_DEADLINE_SCRIPTS,
-  DeadlineEncryption,
   MODULE,
   REDIS_DEADLINE_MODULE_OPTIONS,
   REDIS_DEADLINE_OPTIONS,
@@ -102,7 +101,7 @@ export class DeadlineSweeper extends DueSweeper<DeadlineKeys> implements DueList
     return undefined;
   }
 
-  /** Once, however many partitions have a backlog, until none has one any more. */
+  /** Once, until no partition has a backlog any more. */
   #tellOfBacklog(keys: DeadlineKeys, isFull: boolean): void {
     if (isFull && this.#full.size === 0) {
       logger.error(
@@ -121,8 +120,8 @@ class DeadlineEventProducer extends EventProducer<DeadlineEvent> {
 
   constructor(
     @Inject(DeadlineDispatcher) readonly handlers: DeadlineDispatcher,
-    @Inject(DeadlineEncryption) private readonly encryption: DeadlineEncryption,
-    @Inject(REDIS_DEADLINE_OPTIONS) private readonly options: Pick<ResolvedRedisDeadlineOptions, 'serializer'>,
+    @Inject(REDIS_DEADLINE_OPTIONS)
+    private readonly options: Pick<ResolvedRedisDeadlineOptions, 'serializer' | 'encryption'>,
   ) {
     super();
   }
@@ -157,8 +156,9 @@ class DeadlineEventProducer extends EventProducer<DeadlineEvent> {
   #dataOf(entry: StreamEntry, deadline: { id: string; name: string; key: string }): unknown {
     const stored = fieldOf(entry, 'value');
     if (stored === undefined) return undefined;
-    const text = this.encryption.decrypted({ text: stored, dataKey: fieldOf(entry, 'dataKey') }, deadline);
-    return readData(deadline.name, text, this.options.serializer, DeadlineDataError);
+    const { encryption, serializer } = this.options;
+    const text = encryption.decrypted({ text: stored, dataKey: fieldOf(entry, 'dataKey') }, deadline);
+    return readData(deadline.name, text, serializer, DeadlineDataError);
   }
 }
 
@@ -197,11 +197,6 @@ const PROVIDERS: Provider[] = [
     provide: BACKGROUND_DEADLINE_SCRIPTS,
     inject: [REQUEST_DEADLINE_SCRIPTS, connectionToken('background')],
     useFactory: (scripts: ScriptsOn<DeadlineScripts>, client: Redis) => scripts(client),
-  },
-  {
-    provide: DeadlineEncryption,
-    inject: [REDIS_DEADLINE_OPTIONS],
-    useFactory: ({ encryption }: ResolvedRedisDeadlineOptions) => encryption,
   },
   DeadlineSweeper,
   { provide: DuePoller, inject: [DeadlineSweeper, DeadlinePartitions, PartitionSignals], useFactory: tracedPoller },

@@ -44,9 +44,11 @@ describe.each([1, 4])('pages of deadlines in %d partitions', (partitions) => {
       connection,
       (redis) => new DeadlineScripts(redis),
       new DeadlinePartitions('nest:deadlines', partitions),
-      new DeadlineEncryption({ ring: new KeyRing(), plainValues: 'read' }),
       { hurry: () => undefined },
-      { serializer: new JsonAttributeSerializer() },
+      {
+        serializer: new JsonAttributeSerializer(),
+        encryption: new DeadlineEncryption({ ring: new KeyRing(), plainValues: 'read' }),
+      },
     );
   });
   afterAll(async () => {

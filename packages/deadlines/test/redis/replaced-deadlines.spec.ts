@@ -152,9 +152,8 @@ describe('data of a deadline', () => {
       connection,
       () => scripts,
       partitions,
-      new DeadlineEncryption({ ring, plainValues }),
       { hurry: () => undefined },
-      { serializer: new JsonAttributeSerializer() },
+      { serializer: new JsonAttributeSerializer(), encryption: new DeadlineEncryption({ ring, plainValues }) },
     );
   }
 

@@ -17,17 +17,8 @@ export interface FailedHandler {
   readonly cause: unknown;
 }
 
-/** `AggregateError`, with a type that also applications can compile whose `lib` is older than ES2021. */
-const ErrorOfSeveral: new (
-  errors: Iterable<unknown>,
-  message?: string,
-) => Error & {
-  /** What went wrong, one error after the other. */
-  readonly errors: readonly unknown[];
-} = AggregateError;
-
 /** Thrown when some handlers of an event failed. */
-export class EventHandlingError extends ErrorOfSeveral {
+export class EventHandlingError extends AggregateError {
   override readonly name: string = 'EventHandlingError';
   /** The names of the handlers that succeeded, `Class.method`. */
   readonly succeeded: readonly string[];
@@ -141,7 +132,7 @@ export abstract class HandlerDispatcher<Event, Mark extends HandlerMark>
     return this.#explored.some(({ handled }) => handled.some(({ broadcast }) => broadcast));
   }
 
-  /** The types of events that the group's handlers want or, with `broadcast`, that broadcast handlers want. */
+  /** The types of events that the group's handlers want or, with `broadcast`, the broadcast handlers. */
   wantedTypes({ broadcast = false }: { readonly broadcast?: boolean } = {}): readonly string[] {
     // Asked for with each event.
     this.#types ??= { group: this.#typesOf(false), broadcast: this.#typesOf(true) };
@@ -191,12 +182,9 @@ export abstract class HandlerDispatcher<Event, Mark extends HandlerMark>
     for (const reject of this.#running.values()) reject(this.#givenUp);
   }
 
-  /**
-   * Called by Nest.
-   * @throws InvalidSessionOptionsError for a handler that cannot be called, such as one of a request-scoped provider
-   */
+  /** Called by Nest. @throws InvalidSessionOptionsError for a handler of a request-scoped provider, and the like */
   onModuleInit(): void {
-    // A handler that can never be called has to fail the start, not the first event.
+    // To fail the start, not the first event.
     void this.#explored;
   }
 
@@ -213,10 +201,7 @@ export abstract class HandlerDispatcher<Event, Mark extends HandlerMark>
   /** @internal What else happens with an event that is dispatched, before its handlers are called. */
   protected onDispatch(_event: Event, _options: DispatchOptions): void {}
 
-  /**
-   * @internal Begins as soon as handlers can be called. Settles as the work does, or rejects when `giveUp()` comes
-   * first.
-   */
+  /** @internal Begins as soon as handlers can be called. Settles as the work does, or rejects by `giveUp()`. */
   protected run(work: () => Promise<void>): Promise<void> {
     return this.track(this.#ready.then(() => this.#outside(work)));
   }

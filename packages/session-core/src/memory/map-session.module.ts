@@ -28,7 +28,7 @@ export function resolveMapSessionOptions(options: MapSessionModuleOptions | unde
   const reader = new OptionReader('MapSessionModule', options);
   const serializer = reader.value('serializer', isSerializer, 'an AttributeSerializer');
   reader.finish();
-  return Object.freeze({ serializer });
+  return { serializer };
 }
 
 const SWEEP_INTERVAL = 1000;

@@ -140,9 +140,8 @@ export interface UpdateSession {
    */
   readonly expected?: { readonly name: string; readonly text: string | undefined } | undefined;
   /**
-   * The `memo` of the record that the caller loaded, or of the reply to its creation: the same object. In an
-   * `updateAttribute()`, it may come from another request. It is missing when the store gave none, and when the reply
-   * to the creation was lost.
+   * The `memo` of the record that the caller, or for `updateAttribute()` another request, has loaded, or of the reply to
+   * its creation: the same object. It is missing when the store gave none, and when that reply was lost.
    */
   readonly memo?: object | undefined;
 }
@@ -246,8 +245,7 @@ export type TouchOutcome = 'touched' | 'forwarded' | 'gone';
 
 /**
  * How a store answers a change. It has made the whole change when it answers `created`, `saved`, `touched`, `deleted`
- * or `forwarded`; a forwarded change lacks the attributes that a sign-in did not keep. It has changed nothing when it
- * answers `gone`, `collision`, `refused`, `revoked`, `full` or `conflict`.
+ * or `forwarded`, and otherwise nothing.
  */
 export type WriteReply = CreateReply | UpdateReply | TouchReply | DeleteReply;
 

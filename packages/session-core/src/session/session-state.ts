@@ -36,12 +36,9 @@ import type { TrackedAttributes } from './tracked-attributes.js';
 
 export type SessionSave = CreateSession | UpdateSession | DeleteSession;
 
-/** How many live sessions a principal may have. */
-export interface MaxSessions {
-  /** The number of sessions. */
+/** See `MaxSessionsOptions`. */
+export interface MaxSessions extends Pick<SessionLimit, 'whenReached'> {
   readonly perPrincipal: number;
-  /** What happens to a sign-in when there would be more. */
-  readonly whenReached: SessionLimit['whenReached'];
 }
 
 /** What an application requires of each of its sessions, whichever code changes it: see `SessionExtension.rule`. */
@@ -60,12 +57,10 @@ export interface SessionWriter {
   readonly warnings: WarnOnce;
   readonly indexes: SessionIndexes;
   readonly bounds: SessionBounds;
-  /** Those of a session in which nobody is signed in; undefined: the same. */
   readonly visitorBounds?: SessionBounds | undefined;
-  /** The timeouts of sessions in which somebody is signed in. */
+  /** Of sessions in which somebody is signed in. */
   readonly timeouts: SessionTimeouts;
   readonly anonymousTimeout: number;
-  /** The longest absolute timeout that a session may be given, in seconds; undefined: any. */
   readonly longestAbsoluteTimeout?: number | undefined;
   readonly visitorAttributes: readonly string[];
   readonly maxSessions: MaxSessions | undefined;
@@ -79,8 +74,8 @@ export interface SessionWriter {
   /** What each session is checked by. It may be set when the application starts. */
   rule?: SessionRule | undefined;
   /**
-   * Asked once a sign-in with `provider` is stored, and before its client hears of it: what it resolves to, or rejects
-   * with, refuses the sign-in and ends the session. Unset: nobody finds a session by its provider.
+   * Asked once a sign-in with `provider` is stored, before its client hears of it: what it resolves to, or rejects with,
+   * refuses the sign-in and ends the session. Unset: nobody finds a session by its provider.
    */
   confirm?: ((session: Session) => Promise<Error | undefined>) | undefined;
 }
@@ -100,10 +95,7 @@ export interface StoredState {
   readonly hadUser: boolean;
   /** When it was loaded, milliseconds since the store had renewed it; undefined for one that never expires. */
   readonly idleTime: number | undefined;
-  /**
-   * How the session ended in the store: `deleted` by this object, else `gone`, or `rotated` where another request has
-   * rotated it, so that it may go on under another id.
-   */
+  /** How it ended in the store: `deleted` by this object, else `gone`, or `rotated` by another request. */
   readonly ended: 'deleted' | 'gone' | 'rotated' | undefined;
   /** Whether a save of this object has ended the session, also one that the store has forwarded. */
   readonly wasEnded: boolean;

@@ -181,7 +181,6 @@ export class TrackedSession implements Session {
     return this.isOver ? undefined : states.authenticatedAt(this.#state);
   }
 
-  /** As the store has it. */
   get storedAuthenticatedAt(): number | undefined {
     return this.#state.stored.authenticatedAt;
   }
@@ -222,7 +221,7 @@ export class TrackedSession implements Session {
     this.#attributes.set(name, value);
   }
 
-  /** The same, but what the store has is not written again: see `TrackedAttributes.assign()`. */
+  /** See `TrackedAttributes.assign()`. */
   assignAttribute(name: string, value: unknown): void {
     assertFree(name, value);
     this.#assertStartable();
