@@ -62,17 +62,17 @@ export { toOrigin } from './option-reading/to-origin.js';
 export { type ForeignSessionData, ForeignSessions } from './repository/foreign-sessions.js';
 export { listAsGiven } from './repository/indexed-session.repository.js';
 export {
-  confirmSignIns,
   findPartly,
   forgetSignIn,
   type InspectedSession,
   inspectSessions,
   lookBy,
   marksOf,
-  namespaceOf,
+  storeCallsOf,
   type StoreMarks,
   type StorePrimitives,
   storePrimitivesOf,
+  writerOf,
 } from './repository/session.repository.js';
 export {
   PROVIDER_INDEXES,

@@ -31,7 +31,7 @@ import {
 import type { CookieDescription } from './bag/session-cookie.js';
 import { logger, warnOnce } from './express-session.logger.js';
 import type { BagSettings } from './bag/session-bag.js';
-import { type NoPrincipalReason, type NoPrincipalReport, SessionPrincipals } from './principal/session-principal.js';
+import { type NoPrincipalReason, type NoPrincipalReport, SessionPrincipals } from './principal/session-principals.js';
 import { clearedCookieCheck, CookieCheck } from './request/cookie-checks.js';
 import { RequestBags, requestProperties, SessionStore } from './request/request-bags.js';
 import { ExpressSessionSerializer } from './express-session.serializer.js';

@@ -114,8 +114,8 @@ function answerOptions(reader: OptionReader, options: object, cookie: ResolvedCo
 }
 
 /**
- * Options of `ExpressSessionModule.forRoot()`. In addition to its own options, it accepts those of express-session, so
- * you can leave them in place. For an option without a counterpart, the module says at start what to write instead.
+ * Options of `ExpressSessionModule.forRoot()`: its own, and those of express-session, which you can leave in place. For
+ * one without a counterpart, the module says at start what to write instead.
  */
 export interface ExpressSessionModuleOptions extends Partial<Omit<SessionOptions, 'secret' | 'cookie'>> {
   /**
@@ -127,10 +127,7 @@ export interface ExpressSessionModuleOptions extends Partial<Omit<SessionOptions
   name?: string;
   /** The prefix of the keys of the old sessions. @default 'sess:' */
   prefix?: string;
-  /**
-   * The path and domain of the old cookie, so that it can be removed. Where it has a domain, `SessionModule` must have
-   * one too. The other attributes must equal those of `SessionModule`.
-   */
+  /** The path and domain of the old cookie, to remove it. The other attributes must equal those of `SessionModule`. */
   cookie?: CookieOptions;
   /**
    * Returns the principal of a session before each save: see `PrincipalOfSession`. It is tried at start on a session

@@ -41,14 +41,14 @@ const { ConfigurableModuleClass: DeadlineModuleDefinition, MODULE_OPTIONS_TOKEN:
 const OF_SESSIONS = { token: SESSION_OPTIONS, optional: true };
 
 /**
- * Provides `Deadlines` to the whole application. Import it once, in the root module, together with the module of a
- * store: `RedisDeadlineModule` of `@nest-session/deadlines/redis`, or `MapDeadlineModule`. It needs no sessions.
+ * Provides `Deadlines` to the whole application. Import it once, in the root module, with `RedisDeadlineModule` of
+ * `@nest-session/deadlines/redis`, or `MapDeadlineModule`. It needs no sessions.
  */
 @Global()
 @Module({
   imports: [DiscoveryModule, DeadlineHandlerModule],
   providers: [
-    // Of a module of their own: Nest would take the class and a dynamic module of it for two modules.
+    // Nest would take the class and a dynamic module of it for two modules.
     { provide: DEADLINE_OPTIONS, inject: [ModuleRef], useFactory: resolveOptions },
     MetadataScanner,
     {

@@ -66,7 +66,7 @@ interface WaitingDeadline extends StoredDeadline {
   readonly traceparent: string | undefined;
 }
 
-/** Whether a page begins with this one of two: the earlier one, or of one time the one with the lesser key. */
+// The order of pages.
 function compare(one: Place, other: Place): number {
   return one.dueAt - other.dueAt || Number(one.key > other.key) - Number(one.key < other.key);
 }
@@ -214,8 +214,8 @@ interface Delivery {
 }
 
 /**
- * Fires deadlines at their times, tries again those whose handlers fail, and keeps the dead letters. It sleeps until
- * the next of them, and has no timer while nothing waits. Deadlines without a handler in this application wait on.
+ * Fires deadlines at their times, and tries again those whose handlers fail. It has no timer while nothing waits.
+ * Deadlines without a handler in this application wait on.
  */
 @Injectable()
 export class MapDeadlineDelivery extends DeadlineEvents {
@@ -256,6 +256,7 @@ export class MapDeadlineDelivery extends DeadlineEvents {
   /** Fires nothing more, and begins no retry. */
   stop(): void {
     this.#names = [];
+    this.#wakeAt = Infinity;
     clearTimeout(this.#timer);
   }
 

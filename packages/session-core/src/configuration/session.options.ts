@@ -77,7 +77,7 @@ export interface SessionModuleOptions extends BoundsOptions {
   maxSessions?: MaxSessionsOptions;
   /**
    * Indexes for `IndexedSessionRepository.findByIndex()`, beside that of principals: by name, functions that give the
-   * value under which a session is listed, such as `{ tenant: (session) => session.getAttribute('user')?.tenant }`. Each
+   * value under which a session is listed, such as `{ tenant: (session) => session.getAttribute('tenant') }`. Each
    * reads one attribute, the same for every session, and takes effect with the save of it. @default none
    */
   indexes?: Readonly<Record<string, SessionIndex>>;
@@ -97,16 +97,16 @@ export interface SessionModuleOptions extends BoundsOptions {
    */
   deviceBound?: boolean | DeviceBoundOptions;
   /**
-   * How often the token of a signed-in user changes, `'1m'` to `'1d'`, in browsers to which no session can be bound. One
-   * that comes a minute after its successor is in use is a security event, `reused-token`: two have it. @default never
+   * How often the token of a signed-in user changes, `'1m'` to `'1d'`, in browsers that bind no session. One that comes
+   * a minute after its successor is in use is a security event, `reused-token`: two have it. @default never
    */
   rotateEvery?: Duration;
   /** True for requests without a session, such as those for static files. They never call the store. Not async. */
   exclude?: (request: HttpRequestLike) => boolean;
   /**
    * Whether a request may store a new session: false makes its save throw a `SessionCreationRefusedError`, 429. Called
-   * once, right before; what it throws is the error of the save. `address`: of the client, by trusted proxies; undefined
-   * once it has disconnected. @default every request may
+   * once, right before; what it throws is the error of the save. `address`: of the client, by trusted proxies;
+   * undefined once it has disconnected. @default every request may
    */
   mayCreate?: (request: HttpRequestLike, address: string | undefined) => boolean | Promise<boolean>;
 }
@@ -172,9 +172,7 @@ interface HttpRequestLike {
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
 }
 
-/**
- * The checked options, injected by `SESSION_OPTIONS`. Timeouts are seconds, -1: none; `touchInterval` is milliseconds.
- */
+/** The checked options, of `SESSION_OPTIONS`. Timeouts are seconds, -1: none; `touchInterval` is milliseconds. */
 export type ResolvedSessionOptions = ReturnType<typeof resolveSessionOptions>;
 
 export type ResolvedDeviceOptions = NonNullable<ResolvedSessionOptions['devices']>;

@@ -93,7 +93,7 @@ export class ClientDisconnectedError extends HttpException {
   }
 }
 
-/** Thrown for a value that cannot be stored, or a missing required attribute. The message has its path, not the value. */
+/** Thrown for a value that cannot be stored, or a missing required one. The message has its path, not the value. */
 export class SessionAttributeError extends Error {
   /** Always 'SessionAttributeError'. */
   override readonly name = 'SessionAttributeError';

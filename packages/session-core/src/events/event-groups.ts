@@ -48,8 +48,8 @@ export interface DeadLetter<Event> {
   /** Names of the handlers that succeeded, as `Class.method`; a replay does not call them again. */
   readonly succeeded: readonly string[];
   /**
-   * The event of the last attempt; undefined for one of a newer version and for what is foreign. Without data when there
-   * was none, and when `omittedBytes` is set.
+   * The event of the last attempt; undefined for one of a newer version and for what is foreign. Without data when
+   * there was none, and when `omittedBytes` is set.
    */
   readonly event: Event | undefined;
   /** The bytes of data over 256 KiB, which a dead letter lacks: a replay has them only as long as the store does. */

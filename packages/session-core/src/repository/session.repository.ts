@@ -10,7 +10,7 @@ import { isWellFormedIdOrToken, SessionIds } from '../session/session-token.js';
 import { SessionIndexes } from '../session/session-indexes.js';
 import type { SessionChange, TouchOutcome, WriteReply, SessionDeletedReason } from '../session/session-change.js';
 import type { SessionRecord } from '../session/session-record.js';
-import type { MaxSessions, SessionRule, SessionWriter } from '../session/session-state.js';
+import type { MaxSessions, SessionWriter } from '../session/session-state.js';
 import { TrackedSession } from '../session/tracked-session.js';
 import { WarnOnce } from '../logging/warn-once.js';
 import { StoreCalls } from './store-calls.js';
@@ -89,23 +89,14 @@ export let lookAgain: (
   principalName: string | undefined,
 ) => Promise<'alive' | 'forwarded' | 'gone'>;
 
-export let applyRule: (repository: SessionRepository, rule: SessionRule) => void;
-
-/** See `SessionWriter.confirm`. */
-export let confirmSignIns: (
-  repository: SessionRepository,
-  confirm: (session: Session) => Promise<Error | undefined>,
-) => void;
+/** Where the rule of a repository's sessions is set, and what confirms sign-ins. */
+export let writerOf: (repository: SessionRepository) => Pick<SessionWriter, 'rule' | 'confirm'>;
 
 /** The marks of a store; undefined for one that keeps none. */
 export let marksOf: (repository: SessionRepository) => StoreMarks | undefined;
 
 /** Like `deleteById()`, for another session of a client that signs out. */
 export let signOutById: (repository: SessionRepository, id: string) => Promise<boolean>;
-
-export function namespaceOf(repository: SessionRepository): string {
-  return storeCallsOf(repository).namespace;
-}
 
 /**
  * Creates, finds, saves and deletes sessions. A session that does not exist is a result, not an error. Methods throw
@@ -129,8 +120,7 @@ export abstract class SessionRepository {
       (await repository.#writer.write({ ...NO_CHANGE, id, signsOut: true })).outcome;
     signOutById = (repository, id) => repository.#delete(id, 'signed-out');
     lookAgain = (repository, id, principalName) => repository.#lookAgain(id, principalName);
-    applyRule = (repository, rule) => void (repository.#writer.rule = rule);
-    confirmSignIns = (repository, confirm) => void (repository.#writer.confirm = confirm);
+    writerOf = (repository) => repository.#writer;
     marksOf = (repository) => repository.#marks;
     storeCallsOf = (repository) => repository.#calls;
   }
@@ -165,7 +155,7 @@ export abstract class SessionRepository {
   }
 
   /**
-   * Returns a new session with a fresh id. It exists in the store only once it is saved.
+   * Returns a new session, which is in the store only once it is saved.
    * @param presentedIds the ids that the client presented and that opened no session: they tell a late request
    */
   createSession(presentedIds: readonly string[] = []): Session {
@@ -202,11 +192,7 @@ export abstract class SessionRepository {
     return this.#calls.read('load', () => this.load(ids, only), tell, id);
   }
 
-  /**
-   * Saves the changes since the session was loaded, and renews its idle timeout if there are any. Returns `gone` if the
-   * session ended in the meantime, and then saves nothing.
-   * @throws as `Session.save()` does
-   */
+  /** `session.save()`, which renews the idle timeout if there are changes. */
   async save(session: Session): Promise<SaveOutcome> {
     return TrackedSession.of(session).save();
   }

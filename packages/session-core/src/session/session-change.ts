@@ -140,8 +140,8 @@ export interface UpdateSession {
    */
   readonly expected?: { readonly name: string; readonly text: string | undefined } | undefined;
   /**
-   * The `memo` of the record that the caller, or for `updateAttribute()` another request, has loaded, or of the reply to
-   * its creation: the same object. It is missing when the store gave none, and when that reply was lost.
+   * The `memo` of the record that the caller, or for `updateAttribute()` another request, has loaded, or of the reply
+   * to its creation: the same object. It is missing when the store gave none, and when that reply was lost.
    */
   readonly memo?: object | undefined;
 }

@@ -74,8 +74,8 @@ export interface SessionWriter {
   /** What each session is checked by. It may be set when the application starts. */
   rule?: SessionRule | undefined;
   /**
-   * Asked once a sign-in with `provider` is stored, before its client hears of it: what it resolves to, or rejects with,
-   * refuses the sign-in and ends the session. Unset: nobody finds a session by its provider.
+   * Asked once a sign-in with `provider` is stored, before its client hears of it: what it resolves to, or rejects
+   * with, refuses the sign-in and ends the session. Unset: nobody finds a session by its provider.
    */
   confirm?: ((session: Session) => Promise<Error | undefined>) | undefined;
 }
