@@ -53,6 +53,7 @@ const OURS: Readonly<Record<string, string>> = {
   'session-principals.ts': 'an object of its own',
   'session-admin.module.ts': 'a class of the module',
   'refusals.ts': 'an error of the library',
+  'request-bags.ts': 'a class of the library',
   'shared-session.listener.ts': 'a text that a script of the library returns',
 };
 

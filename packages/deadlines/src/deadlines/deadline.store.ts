@@ -1,5 +1,4 @@
 import type { AttributeSerializer } from '@nest-session/core';
-import type { MeasuredNamespace } from '@nest-session/core/internal';
 
 /** Milliseconds for which `cancel()` and `reschedule()` answer that a deadline has fired. */
 export const FIRED_KNOWN_FOR = 3_600_000;
@@ -67,7 +66,8 @@ export interface DeadlinePage {
  * Where deadlines wait. Each call for one key is atomic: a deadline is either cancelled or fired, never both. Rejects
  * with a SessionStoreError when the store fails.
  */
-export abstract class DeadlineStore implements MeasuredNamespace {
+export abstract class DeadlineStore {
+  /** Tells the store from others in tracing channels; empty for one without a namespace. */
   abstract readonly namespace: string;
   /** One reply for each. The keys differ. */
   abstract schedule(name: string, deadlines: readonly NewDeadline[], most: number): Promise<ScheduleReply[]>;

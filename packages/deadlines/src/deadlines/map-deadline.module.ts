@@ -88,8 +88,7 @@ export class MapDeadlineStore extends DeadlineStore {
   readonly #waiting = new Map<string, Map<string, WaitingDeadline>>();
   /** When they fired, by name and key, in the order in which they did. */
   readonly #fired = new Map<string, number>();
-  /** Called when a deadline was scheduled or given another time. */
-  onScheduled: (name: string, dueAt: number) => void = () => undefined;
+  #scheduled: (name: string, dueAt: number) => void = () => undefined;
 
   constructor(
     @Inject(MAP_DEADLINE_OPTIONS) options: MapDeadlineModuleOptions,
@@ -97,6 +96,11 @@ export class MapDeadlineStore extends DeadlineStore {
   ) {
     super();
     this.serializer = resolveMapDeadlineOptions(options).serializer ?? new JsonAttributeSerializer();
+  }
+
+  /** Calls a listener after a deadline was scheduled or given another time. */
+  onScheduled(listener: (name: string, dueAt: number) => void): void {
+    this.#scheduled = listener;
   }
 
   async schedule(name: string, deadlines: readonly NewDeadline[], most: number): Promise<ScheduleReply[]> {
@@ -161,7 +165,7 @@ export class MapDeadlineStore extends DeadlineStore {
 
   #put(deadline: WaitingDeadline): void {
     this.#of(deadline.name).set(deadline.key, deadline);
-    this.onScheduled(deadline.name, deadline.dueAt);
+    this.#scheduled(deadline.name, deadline.dueAt);
   }
 
   #allOf(names: readonly string[]): WaitingDeadline[] {
@@ -249,7 +253,9 @@ export class MapDeadlineDelivery extends DeadlineEvents {
   start(): void {
     const { dispatcher } = this;
     this.#names = [...new Set([...dispatcher.wantedTypes(), ...dispatcher.wantedTypes({ broadcast: true })])];
-    this.store.onScheduled = (name, dueAt) => void (this.#names.includes(name) && this.#wakeBy(dueAt));
+    this.store.onScheduled((name, dueAt) => {
+      if (this.#names.includes(name)) this.#wakeBy(dueAt);
+    });
     this.#wakeBy(this.nextDue);
   }
 

@@ -72,7 +72,9 @@ export interface SessionHandlerContext {
 }
 
 /** What a message of `nest-session:deadline` is about: a call of `Deadlines`. See `SessionLoadContext`. */
-export interface DeadlineContext extends Pick<SessionLoadContext, 'namespace'> {
+export interface DeadlineContext {
+  /** The namespace of the store; empty for a store without one. */
+  readonly namespace: string;
   /** The method. `schedule`: also each call of the store by `scheduleMany()`. */
   readonly operation: 'schedule' | 'reschedule' | 'cancel' | 'get' | 'count' | 'list';
   /** The name of the deadlines. */
@@ -84,7 +86,9 @@ export interface DeadlineContext extends Pick<SessionLoadContext, 'namespace'> {
 }
 
 /** What a message of `nest-session:sweep` is about: a search for sessions that are due. See `SessionLoadContext`. */
-export interface SessionSweepContext extends Pick<SessionLoadContext, 'namespace'> {
+export interface SessionSweepContext {
+  /** The namespace of the store. */
+  readonly namespace: string;
   /**
    * `sweep`: the cleanup job. `poll`: the poller of deadlines, and of `expirations: 'sorted-set'`. `key_event`: Redis.
    * `timer`: a timer.
