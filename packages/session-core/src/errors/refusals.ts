@@ -66,11 +66,18 @@ export function refusalBody<More extends object>(reason: RefusalReason, more?: M
   return { ...REFUSALS[reason], ...more! };
 }
 
+/** What a `HttpException` that is a refusal is made of. */
+export function refusal(reason: RefusalReason, options?: { cause?: unknown }) {
+  return [refusalBody(reason), REFUSALS[reason].statusCode, options] as const;
+}
+
 /**
- * Makes an error the refusal with this body: GraphQL gives a client the `extensions` of an error, and no body. They are
- * not enumerable, because a log shows the error without them.
+ * Makes an error the refusal with its body: GraphQL gives a client the `extensions` of an error, and no body. They are
+ * not enumerable, because a log shows the error without them. The client sees neither the name nor the message.
  */
-export function markRefusal<E extends HttpException>(error: E): E {
+export function markRefusal<E extends HttpException>(error: E, name = error.name, message = error.message): E {
   const { reason } = error.getResponse() as RefusalBody;
+  error.name = name;
+  error.message = message;
   return Object.defineProperty(error, 'extensions', { value: { reason } });
 }

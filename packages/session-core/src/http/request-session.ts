@@ -3,9 +3,8 @@ import { ConflictException, type HttpException, ServiceUnavailableException } fr
 import type { DeviceCheck } from '../device/bound-devices.js';
 import { type TurnVerdict, turnTextIn } from '../device/token-turns.js';
 import { TURN_ATTRIBUTE } from '../session/attribute-names.js';
-import { AuthenticationRequiredError } from '../errors/authentication-required.error.js';
 import { markRefusal, refusalBody } from '../errors/refusals.js';
-import { SessionStoreError } from '../errors/session.errors.js';
+import { AuthenticationRequiredError, SessionStoreError } from '../errors/session.errors.js';
 import { lookAgain, type SessionRepository } from '../repository/session.repository.js';
 import type { SessionClient, SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import type { SessionCaller, SessionEnd, SessionResponse } from '../session/session-response.js';

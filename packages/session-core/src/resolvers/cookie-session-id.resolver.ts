@@ -4,7 +4,7 @@ import { stringifySetCookie } from 'cookie';
 import { shownText } from '../logging/shown-error.js';
 import { WarnOnce } from '../logging/warn-once.js';
 import { OptionReader } from '../option-reading/option.reader.js';
-import type { SecurityLevel } from '../option-reading/security-level.js';
+import type { SecurityLevel } from '../option-reading/strict-security.js';
 import { SessionToken, sessionTokenOf } from '../session/session-token.js';
 import {
   attributesForRequest,

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { SecurityLevel } from '../option-reading/security-level.js';
+import type { SecurityLevel } from '../option-reading/strict-security.js';
 import type { SessionToken } from '../session/session-token.js';
 import type { SetCookieAttributes } from './cookie.options.js';
 

@@ -18,8 +18,8 @@ import {
   PROVIDER_ATTRIBUTE,
   REMEMBER_ME_ATTRIBUTE,
 } from './attribute-names.js';
-import { readText } from './json-attribute.serializer.js';
 import { isKept, keptAttributes } from './kept-attributes.js';
+import { readText } from './json-attribute.serializer.js';
 import { SafePromise } from './safe-promise.js';
 import { fullError, type SessionBounds } from './session-bounds.js';
 import type { AttributeChanges, SessionDeletedReason, WriteReply } from './session-change.js';
@@ -88,7 +88,6 @@ export class TrackedSession implements Session {
 
   /** A `Session` as its implementation. @throws TypeError for an object that is not a session of this library */
   static of(session: Session): TrackedSession {
-    if (session instanceof TrackedSession) return session;
     const shown = shownBy(session);
     if (shown instanceof TrackedSession) return shown;
     throw new TypeError('Not a session of this library: use SessionRepository.createSession() or findById()');
@@ -180,7 +179,6 @@ export class TrackedSession implements Session {
     return this.isOver ? undefined : states.authenticatedAt(this.#state);
   }
 
-  /** As the store has it. */
   get storedAuthenticatedAt(): number | undefined {
     return this.#state.stored.authenticatedAt;
   }
@@ -221,7 +219,7 @@ export class TrackedSession implements Session {
     this.#attributes.set(name, value);
   }
 
-  /** The same, but what the store has is not written again: see `TrackedAttributes.assign()`. */
+  /** See `TrackedAttributes.assign()`. */
   assignAttribute(name: string, value: unknown): void {
     assertFree(name, value);
     this.#assertStartable();
