@@ -56,7 +56,7 @@ export function resolveMapDeadlineOptions(options: MapDeadlineModuleOptions) {
   return { serializer };
 }
 
-export const MAP_DEADLINE_OPTIONS = Symbol('MAP_DEADLINE_OPTIONS');
+const MAP_DEADLINE_OPTIONS = Symbol('MAP_DEADLINE_OPTIONS');
 
 /** The clock by which deadlines are due; `TestDeadlineModule` overrides it. */
 export const MAP_DEADLINE_CLOCK = Symbol('MAP_DEADLINE_CLOCK');

@@ -51,7 +51,7 @@ const OFFERS_END = 10 * MINUTE;
 const MOST_OFFERS = 5;
 /** Milliseconds for which a challenge may be answered: longer than the longest pause between two refreshes. */
 const CHALLENGE_LIFE = 75 * MINUTE;
-/** Milliseconds for which what a browser has sent counts again, or an answer to an earlier challenge: replies get lost. */
+/** Milliseconds for which what a browser sent counts again, or an answer to an earlier challenge: replies get lost. */
 const REPEATABLE = MINUTE;
 /** Milliseconds by which the clock of an instance may differ from that of the store. */
 const CLOCK_ROOM = 30_000;

@@ -78,7 +78,7 @@ export interface SessionWriter {
 }
 
 /** What sign-ins with `provider` are checked by. */
-export interface ProviderSignIns {
+interface ProviderSignIns {
   /** What the session keeps. @throws what refuses the sign-in */
   readClaims(claims: ProviderClaims): object;
   /**
