@@ -164,8 +164,8 @@ export class GatewaySockets {
     });
     // A client that reconnects after an interruption needs its session as well.
     if (recovery) recovery.skipMiddlewares = false;
-    // Also one without a gateway, whose sockets end with their session, and one that matches a pattern: the first client
-    // of such a namespace creates it.
+    // Also one without a gateway, whose sockets end with their session, and one that matches a pattern, which its first
+    // client creates.
     root.on('new_namespace', (namespace) => {
       if (recovery) this.#guardRecovery(namespace);
       this.guard(namespace);
