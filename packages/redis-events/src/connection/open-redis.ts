@@ -12,6 +12,10 @@ export function openRedis(address: ServerAddress, rules: RedisOptions, login?: L
   return preparedNode(clientOf(address, rules), login);
 }
 
+export function openNode(options: RedisOptions, login?: LoginSource): Redis {
+  return preparedNode(new Redis(options), login);
+}
+
 export function openCluster(address: ClusterAddress, rules: ClusterOptions): Cluster {
   return sendOwnCommands(clientOfCluster(address, rules));
 }

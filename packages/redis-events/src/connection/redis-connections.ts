@@ -1,10 +1,10 @@
 import { Inject } from '@nestjs/common';
-import { type Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis';
+import type { Cluster, ClusterOptions, Redis, RedisOptions } from 'ioredis';
 import { closeConnection } from './close-connection.js';
 import { ClusterNodes, type RedisNodes, type RequestNodes, SingleNode } from './redis-nodes.js';
 import { OutageLog } from './outage.log.js';
 import { loginSourceOf } from './login.js';
-import { openCluster, openRedis, preparedNode } from './open-redis.js';
+import { openCluster, openNode, openRedis, preparedNode } from './open-redis.js';
 import { isAnswer } from './server-faults.js';
 import { letScriptsWaitForSlotMigration } from './slot-migration.js';
 import { WriteBatch } from './write-batch.js';
@@ -240,8 +240,7 @@ function openersOfCluster(
       background,
       (host, port, known) => {
         const its = { ...(known?.options ?? background.options.redisOptions), host, port };
-        const client = new Redis({ ...its, ...COMMON, ...rules, ...nameOf(options, name) });
-        return watched(preparedNode(client, login), log);
+        return watched(openNode({ ...its, ...COMMON, ...rules, ...nameOf(options, name) }, login), log);
       },
       (client) => log.forget(client),
     );
