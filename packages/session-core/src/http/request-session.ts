@@ -227,8 +227,8 @@ export class RequestSession implements SessionCaller {
   get tokenToSend(): SessionToken | undefined {
     const { presented } = this.found;
     // A turn that another response has changed meanwhile must not be set back.
-    const isCurrent = presented?.turn === this.client.turn;
-    const isRenewed = this.#isTurnDue || (isCurrent && this.#touch?.isRolling && this.#touch.hasRenewed);
+    const isRolled = this.#touch?.isRolling && this.#touch.hasRenewed && presented?.turn === this.client.turn;
+    const isRenewed = this.#isTurnDue || isRolled;
     return this.#session?.tokenToSend ?? (isRenewed ? presented : undefined);
   }
 
