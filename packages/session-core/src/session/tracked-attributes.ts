@@ -120,12 +120,16 @@ export class StoredAttributes {
 
   /** For the library's own reads: several of one request look at a value, and none changes it. Never throws. */
   peek(name: string): unknown {
-    const text = attempt(() => this.text(name));
-    const known = this.#peeked?.get(name);
-    if (known?.text === text) return known?.value;
-    const peeked = { text, value: this.decode(name) };
-    (this.#peeked ??= new Map<string, typeof peeked>()).set(name, peeked);
-    return peeked.value;
+    try {
+      const text = this.text(name);
+      const known = this.#peeked?.get(name);
+      if (known?.text === text) return known?.value;
+      const peeked = { text, value: this.decode(name) };
+      (this.#peeked ??= new Map<string, typeof peeked>()).set(name, peeked);
+      return peeked.value;
+    } catch {
+      return undefined;
+    }
   }
 
   encode(name: string, value: unknown): string {

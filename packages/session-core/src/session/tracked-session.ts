@@ -88,6 +88,7 @@ export class TrackedSession implements Session {
 
   /** A `Session` as its implementation. @throws TypeError for an object that is not a session of this library */
   static of(session: Session): TrackedSession {
+    if (session instanceof TrackedSession) return session;
     const shown = shownBy(session);
     if (shown instanceof TrackedSession) return shown;
     throw new TypeError('Not a session of this library: use SessionRepository.createSession() or findById()');

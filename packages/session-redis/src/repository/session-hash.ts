@@ -18,6 +18,8 @@ const LISTED_FIELDS = [...TIMES, 'authenticatedAt', 'device'];
 export const NO_KEY = -2;
 const NEVER = -1;
 
+const orNothing = ifStray([]);
+
 /** The fields, as alternating names and texts, and the PTTL of the shadow key. `only`: which attributes; unset: all. */
 export function readSession(
   client: Redis,
@@ -29,7 +31,7 @@ export function readSession(
   // The shadow key is read last, so a session that ends between the two commands counts as ended.
   const fields = only ? readFields(client, key, only) : client.sendCommand(hiddenCommand(client, 'HGETALL', [key]));
   const ttl = client.sendCommand(hiddenCommand(client, 'pttl', [keys.shadow(id)])) as Promise<number>;
-  return [(fields as Promise<unknown>).catch(ifStray([])), ttl];
+  return [(fields as Promise<unknown>).catch(orNothing), ttl];
 }
 
 async function readFields(client: Redis, key: string, attributes: readonly string[]): Promise<string[]> {
