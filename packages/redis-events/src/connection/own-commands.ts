@@ -88,7 +88,7 @@ const SEEN = new Map([
   ['eval', 2],
   ['evalsha', 2],
   ...['select', 'subscribe', 'psubscribe', 'ssubscribe', 'unsubscribe', 'punsubscribe', 'sunsubscribe'].map(all),
-  ...['xread', 'xreadgroup', 'xinfo', 'xrange', 'xlen', 'wait'].map(all),
+  ...['xread', 'xreadgroup', 'xinfo', 'xrange', 'xrevrange', 'xlen', 'wait'].map(all),
   ...['client', 'cluster', 'config', 'info'].map(all),
 ]);
 

@@ -5,7 +5,7 @@ export const RIGHTS_BLOCKS = {
   'every process': ['~nest:session:*', ...RIGHTS.map(ruleOf)],
   handlers: RIGHTS_OF_HANDLERS.map(ruleOf),
   'broadcast handlers': ['+xread'],
-  groups: ['+xgroup|destroy'],
+  groups: ['+xgroup|destroy', '+xrevrange'],
   partitions: [...RIGHTS_WITH_PARTITIONS.map(ruleOf), '+ssubscribe', '&nest:session:*'],
   cluster: ['+asking', '+cluster|slots'],
   notifications: ['+ping', '+psubscribe', '&__keyspace@0__:nest:session:sessions:expires:*'],
