@@ -38,6 +38,8 @@ import {
 const PAGE = 100;
 const SMALLEST_PAGE = 10;
 
+type DeadLetterBounds = ReadonlyMap<PartitionKeys, string>;
+
 function toDeadLetter<Event>(
   id: string,
   entry: StreamEntry,
@@ -63,7 +65,10 @@ function toDeadLetter<Event>(
 const MOST_LETTERS = 100;
 const COUNTED_PER_CALL = 1000;
 
-/** Groups and their dead letters. Calls reject with a SessionStoreError when Redis fails, or is silent for too long. */
+/**
+ * The groups that handle events, and their dead letters. Calls reject with a SessionStoreError when Redis fails or does
+ * not reply within `commandTimeout`.
+ */
 @Injectable()
 export abstract class EventGroups<Event> {
   readonly #all: readonly PartitionKeys[];
@@ -95,8 +100,9 @@ export abstract class EventGroups<Event> {
   }
 
   /**
-   * Creates a group, so that events are kept for instances that start later: from the oldest one kept, or from the next
-   * one. Resolves to false when it exists. @throws RangeError when the name is empty
+   * Creates a group, so that events are kept for instances that start later: from the oldest one that is kept, as
+   * instances do for their own, or from the next one. Resolves to false when it exists. @throws RangeError when the
+   * name is empty
    */
   async create(name: string, { from = 'oldest' }: { readonly from?: 'oldest' | 'now' } = {}): Promise<boolean> {
     if (name.trim() === '') throw new RangeError('The name of a group must not be empty');
@@ -131,7 +137,7 @@ export abstract class EventGroups<Event> {
     const { after, limit = MOST_LETTERS, ...filter } = options;
     assertLimit(limit);
     const letters: DeadLetter<Event>[] = [];
-    for await (const letter of this.#deadLetters(filter, after)) {
+    for await (const letter of this.#deadLetters(filter, { after })) {
       if (letters.length >= limit) break;
       letters.push(letter);
     }
@@ -150,7 +156,7 @@ export abstract class EventGroups<Event> {
 
   /** Replays every dead letter whose group exists. Resolves to the number of replayed ones. */
   replayAll(filter: DeadLetterFilter = {}): Promise<number> {
-    return this.#forEach(filter, async (id) => (await this.replay(id)) === 'replayed');
+    return this.#forEach(filter, async ({ id }) => (await this.replay(id)) === 'replayed');
   }
 
   /** Deletes a dead letter. Resolves to false when there is none with this id. */
@@ -165,7 +171,7 @@ export abstract class EventGroups<Event> {
 
   /** Deletes every dead letter, including stray keys and members. Resolves to the number of deleted ones. */
   discardAll(filter: DeadLetterFilter = {}): Promise<number> {
-    return this.#forEach(filter, (id) => this.discard(id));
+    return this.#forEach(filter, ({ id }) => this.discard(id));
   }
 
   async #info(group: GroupState): Promise<EventGroupInfo> {
@@ -198,18 +204,21 @@ export abstract class EventGroups<Event> {
     return count;
   }
 
-  /** Lists all before it acts: what is replayed may soon be a dead letter again. */
-  async #forEach(filter: DeadLetterFilter, act: (id: string) => Promise<boolean>): Promise<number> {
-    const ids: string[] = [];
-    for await (const { id } of this.#deadLetters(filter)) ids.push(id);
+  /** Acts on the dead letters that exist now, not on those that are added meanwhile. */
+  async #forEach(filter: DeadLetterFilter, act: (letter: DeadLetter<Event>) => Promise<boolean>): Promise<number> {
+    const bounds = await this.#bounds();
     let count = 0;
-    for (const id of ids) if (await act(id)) count++;
+    for await (const letter of this.#deadLetters(filter, { bounds })) if (await act(letter)) count++;
     return count;
   }
 
-  async *#deadLetters({ group }: DeadLetterFilter, after?: string): AsyncIterable<DeadLetter<Event>> {
+  async *#deadLetters(
+    { group }: DeadLetterFilter,
+    { after, bounds }: { after?: string | undefined; bounds?: DeadLetterBounds },
+  ): AsyncIterable<DeadLetter<Event>> {
     const starts = this.#startsBehind(after);
-    const sources = this.#all.map((partition, i) => this.#readIn(partition, starts[i]!));
+    const ends = this.#all.map((partition) => (bounds ? bounds.get(partition) : '+'));
+    const sources = this.#all.map((partition, i) => this.#readIn(partition, starts[i]!, ends[i]));
     for await (const entry of merged(sources, byPosition)) {
       const id = `${entry.position}-${this.#all.indexOf(entry.partition)}`;
       const letter = toDeadLetter(id, entry, this.producer);
@@ -224,9 +233,17 @@ export abstract class EventGroups<Event> {
     return partition && { partition, position };
   }
 
-  async *#readIn(partition: PartitionKeys, start: string): AsyncGenerator<StreamEntry, void> {
+  async #bounds(): Promise<DeadLetterBounds> {
+    const last = await this.connection.runInAll({ all: this.#all }, (client, { deadLetters }) =>
+      client.xrevrange(deadLetters, '+', '-', 'COUNT', 1),
+    );
+    return new Map(this.#all.flatMap((partition, i) => last[i]!.map(([position]) => [partition, position])));
+  }
+
+  async *#readIn(partition: PartitionKeys, start: string, end: string | undefined): AsyncGenerator<StreamEntry, void> {
+    if (end === undefined) return;
     for (let from = start; ;) {
-      const read = (client: Redis) => client.xrange(partition.deadLetters, from, '+', 'COUNT', this.#pageSize);
+      const read = (client: Redis) => client.xrange(partition.deadLetters, from, end, 'COUNT', this.#pageSize);
       const page = await this.#ask(partition, read);
       for (const entry of page) yield toStreamEntry(partition, entry);
       if (page.length < this.#pageSize) return;
