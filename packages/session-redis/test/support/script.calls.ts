@@ -770,7 +770,7 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
   {
     script: 'remove-lost-members',
     what: 'a member whose session is gone',
-    prepare: openSession,
+    prepare: ({ client, keys: { prefix } }) => client.sadd(`${prefix}of-spring`, 'a'),
     send: (client, { keys: { prefix } }) =>
       new SpringScripts(client).removeLost(`${prefix}of-spring`, [{ stored: Buffer.from('a'), session: `${prefix}a` }]),
     reply: undefined,
