@@ -1,7 +1,9 @@
-// npm run pictures: draws the pictures of the README from the real page, so that they show what it is now.
+// npm run pictures: draws the pictures of the documentation from the real demo, so that they show what it does now.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
 import { chromium } from 'playwright-core';
+import { animationOf } from './animation.mjs';
 import { ensureChromium } from './install.mjs';
 import { main, root } from './processes.mjs';
 
@@ -60,6 +62,10 @@ async function draw(browser, address) {
   // A head that sticks would cover a part of the whole page.
   await page.evaluate(() => scrollTo(0, 0));
   await page.screenshot({ path: `${root}${FOLDER}/comparison.png`, fullPage: true });
+  writeFileSync(
+    `${root}${FOLDER}/comparison.svg`,
+    animationOf(await page.locator('.scenario').evaluateAll(findingsIn)),
+  );
   await page.getByRole('tab', { name: 'Shop and engine room' }).click();
   await press('Add a lantern');
   await page.locator('#items', { hasText: 'lantern' }).waitFor();
@@ -72,4 +78,17 @@ async function draw(browser, address) {
   await press('Kill the instance');
   await page.locator('#verdict', { hasText: 'Lost: nothing' }).waitFor({ timeout: 60_000 });
   await page.locator('#timeline-card').screenshot({ path: `${root}${FOLDER}/timeline.png` });
+}
+
+/** Of each scenario, its title, what happens, and what both sides have made of it. Runs in the page. */
+function findingsIn(scenarios) {
+  return scenarios.map((each) => ({
+    title: each.querySelector('button').textContent,
+    about: each.querySelector('.ask p').textContent,
+    lanes: [...each.querySelectorAll('.lane')].map((lane) => ({
+      side: lane.querySelector('.side').textContent,
+      verdict: lane.dataset.verdict,
+      text: lane.querySelector('.finding').textContent,
+    })),
+  }));
 }

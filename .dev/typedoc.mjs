@@ -1,6 +1,7 @@
 // What TypeDoc reads of a published package: its public names, with their doc comments.
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Application, Converter, ReflectionKind } from 'typedoc';
+import { Application, Comment, Converter, ReflectionKind } from 'typedoc';
 
 /**
  * Resolves to the application of TypeDoc and what it has read, which is undefined when the package does not compile.
@@ -23,6 +24,7 @@ export async function readPackage(folder, entries) {
   application.converter.on(Converter.EVENT_RESOLVE_BEGIN, ({ project }) => {
     mergeIndex(project);
     nameParameters(project);
+    describe(project, folder, entries);
   });
   return { application, project: await application.convert() };
 }
@@ -31,6 +33,17 @@ export async function readPackage(folder, entries) {
 function mergeIndex(project) {
   const index = project.children?.find(({ name }) => name === 'index');
   if (index) project.mergeReflections(index, project);
+}
+
+/** What package.json says of the package, and of another entry point the sentence that its source begins with. */
+function describe(project, folder, entries) {
+  const { description } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
+  project.comment = new Comment([{ kind: 'text', text: `${description}.` }]);
+  for (const entry of project.children.filter(({ kind }) => kind === ReflectionKind.Module)) {
+    const { source } = entries.find(({ name }) => name.endsWith(`/${entry.name}`));
+    const [, text] = /^\/\/ `[^`]+`:? (?:is )?(.+)/.exec(readFileSync(source, 'utf8'));
+    entry.comment = new Comment([{ kind: 'text', text: text[0].toUpperCase() + text.slice(1) }]);
+  }
 }
 
 /** A parameter that is taken apart has no name in the source: that of its type says most. */

@@ -30,7 +30,7 @@ const OF_OUR_OWN = [
   'visitorAttributes',
 ];
 
-/** What the tables name in the column "here" exists: in the API reports, the options or the first page. */
+/** What the tables name in the column "here" exists: in the API reports, the options or the page about events. */
 describe('docs/from-spring-session.md', () => {
   let rows: Row[];
   let known: string;
@@ -48,7 +48,7 @@ describe('docs/from-spring-session.md', () => {
     rows = all.filter(({ spring, here }) => here !== 'here' && !spring.startsWith('-'));
     const reports = (await readdir(join(ROOT, 'docs/evidence/api'))).map((file) => `docs/evidence/api/${file}`);
     // No report has the interface of a session: its name is that of the decorator as well.
-    const others = ['packages/session-core/src/session/session.ts', 'docs/options.md', 'docs/getting-started.md'];
+    const others = ['packages/session-core/src/session/session.ts', 'docs/options.md', 'docs/events.md'];
     known = (await Promise.all([...reports, ...others].map(read))).join('\n');
     const [ofSessions] = (await read('docs/options.md')).split('## `SessionAdminModule');
     const names = ofSessions!.matchAll(/^\| `(\w+)/gm);

@@ -79,7 +79,6 @@ it('docs/evidence/failure-modes.md names tests for every row of the tables of fa
 });
 
 describe.each([
-  { page: 'docs/security.md', headings: ['## What holds'] },
   { page: 'docs/evidence/asvs.md', headings: ['## V7: sessions', '## V3.3: cookies', '## Other chapters'] },
 ])('$page', ({ page, headings }) => {
   const isTest = (cell: string) => {

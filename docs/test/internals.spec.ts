@@ -50,9 +50,10 @@ const SIGNS: Readonly<Record<string, Sign>> = {
 const OURS: Readonly<Record<string, string>> = {
   'session-bag.ts': 'a bag',
   'session-cookie.ts': 'copies of the methods of a class of the library',
-  'session-principal.ts': 'an object of its own',
+  'session-principals.ts': 'an object of its own',
   'session-admin.module.ts': 'a class of the module',
   'refusals.ts': 'an error of the library',
+  'request-bags.ts': 'a class of the library',
   'shared-session.listener.ts': 'a text that a script of the library returns',
 };
 

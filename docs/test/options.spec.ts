@@ -13,16 +13,14 @@ import { SpringSessionModule, type SpringSessionOptionsFactory } from '@nest-ses
 import { ProviderLogoutModule, type ProviderLogoutOptionsFactory } from '@nest-session/provider-logout';
 import { SessionWebSocketModule, type SessionWebSocketOptionsFactory } from '@nest-session/websockets';
 import { resolveAdminOptions } from '../../packages/session-admin/src/configuration/session-admin.options.js';
-import {
-  resolveDeadlineOptions,
-  resolveMapDeadlineOptions,
-} from '../../packages/deadlines/src/deadlines/deadline.options.js';
+import { resolveDeadlineOptions } from '../../packages/deadlines/src/deadlines/deadlines.js';
+import { resolveMapDeadlineOptions } from '../../packages/deadlines/src/deadlines/map-deadline.module.js';
 import { resolveSessionOptions } from '../../packages/session-core/src/configuration/session.options.js';
 import {
   resolveFoundIssuer,
   resolveProviderLogoutOptions,
 } from '../../packages/session-provider-logout/src/configuration/provider-logout.options.js';
-import { resolveMapSessionOptions } from '../../packages/session-core/src/memory/map-session.options.js';
+import { resolveMapSessionOptions } from '../../packages/session-core/src/memory/map-session.module.js';
 import { resolveExpressSessionOptions } from '../../packages/session-express/src/express-session.options.js';
 import { resolveSessionTelemetryOptions } from '../../packages/session-opentelemetry/src/configuration/session-telemetry.options.js';
 import { resolveRedisEventsOptions } from '../../packages/redis-events/src/configuration/redis-events.options.js';

@@ -71,7 +71,7 @@ describe('the code of the READMEs', () => {
     async () => {
       const isTest = (block: string) => /from '(@nestjs\/testing|node:test)'/.test(block);
       const programs = blocks.flatMap((block, i) => (isTest(block) ? [`block-${i}.js`] : []));
-      expect(programs).toHaveLength(7);
+      expect(programs).toHaveLength(6);
       const results: unknown[] = [];
       const runNext = async () => {
         for (let program = programs.pop(); program; program = programs.pop()) {
@@ -81,7 +81,7 @@ describe('the code of the READMEs', () => {
       };
       // Most of the time they wait.
       await Promise.all(Array.from({ length: 4 }, runNext));
-      expect(results).toEqual(Array.from({ length: 7 }, () => [[0, null], expect.any(String)]));
+      expect(results).toEqual(Array.from({ length: 6 }, () => [[0, null], expect.any(String)]));
     },
     SLOWLY,
   );

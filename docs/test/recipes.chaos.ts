@@ -564,7 +564,6 @@ describe('with a database,', () => {
       expect(await hold('12b', 'ada')).toBe(201);
       expect(await buy('12b', 'ada')).toBe(201);
       expect(await hold('12b', 'bob')).toBe(409);
-      expect((await instance.agent().get('/seats/12b')).json()).toEqual({ seat: '12b', state: 'sold' });
     });
   });
 });
@@ -633,7 +632,7 @@ describe('the recipe health-and-deploys, in production', () => {
 
 describe('the recipe tests', () => {
   it('names its files', () => {
-    expect([...filesOf(TESTS).keys()]).toEqual(['shop.spec.ts', 'visits.spec.ts', 'vitest.config.ts', 'package.json']);
+    expect([...filesOf(TESTS).keys()]).toEqual(['shop.spec.ts', 'vitest.config.ts', 'package.json']);
   });
 
   it.each([
@@ -645,7 +644,7 @@ describe('the recipe tests', () => {
       const env = { REDIS_URL: 'redis://nowhere.invalid', NODE_OPTIONS: '' };
       const run = Program.start(args, env, join(folder, TESTS));
       await run.exit;
-      expect(run.output).toMatch(/^ *Tests:? +4 passed/m);
+      expect(run.output).toMatch(/^ *Tests:? +3 passed/m);
       expect(run.child.exitCode).toBe(0);
     },
     SLOWLY,

@@ -59,7 +59,7 @@ function* refusalsIn(path: string, text: string): Generator<Place> {
       bodies.add(node.name.getText());
     const { first, of } = thrown(node, base);
     if (EXCEPTIONS.includes(of ?? '') && !first.startsWith('{ statusCode: 499')) {
-      note(node, first.startsWith('refusalBody(') || bodies.has(first));
+      note(node, /^(?:refusalBody|\.\.\.refusal)\(/.test(first) || bodies.has(first));
     }
     if (isStatus(node) && !OTHERS.has(path)) note(node, false);
     ts.forEachChild(node, (child) => visit(child, base));

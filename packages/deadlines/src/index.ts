@@ -7,10 +7,10 @@ export {
   DeadlineEvent,
   type DeadlineEventInit,
 } from './deadlines/deadline-event.js';
-export type { DeadlineModuleOptions, MapDeadlineModuleOptions } from './deadlines/deadline.options.js';
 export { DeadlineModule, type DeadlineOptionsFactory } from './deadlines/deadline.module.js';
 export {
   type DeadlineData,
+  type DeadlineModuleOptions,
   Deadlines,
   type DeadlineTime,
   type ListOptions,
@@ -25,4 +25,4 @@ export type {
 export { OnDeadline, type OnDeadlineOptions } from './deadlines/deadline-handlers.js';
 export { type DeadlineDeadLetter, DeadlineEvents, type DeadlineGroupInfo } from './deadlines/deadline-event-groups.js';
 export { type DeadlineBound, DeadlineBoundError, DeadlineDataError } from './deadlines/deadline.errors.js';
-export { MapDeadlineModule } from './deadlines/map-deadline.module.js';
+export { MapDeadlineModule, type MapDeadlineModuleOptions } from './deadlines/map-deadline.module.js';

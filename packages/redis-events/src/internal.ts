@@ -9,7 +9,6 @@ export {
   type DueList,
   type DueReply,
   DueSweeper,
-  type Found,
   SweepCounter,
   type SweepOptions,
   type SweepResult,
@@ -66,7 +65,6 @@ export {
   readCommandTimeout,
   readEvents,
   readPartitions,
-  type ResolvedEventOptions,
 } from './configuration/event-rules.js';
 export { EventGroups } from './delivery/event-groups.js';
 export { EventProducer } from './delivery/event-producer.js';
@@ -88,7 +86,6 @@ export {
 export { storeLifecycle, storeProviders, storeServices } from './lifecycle/store-module.js';
 export { ContentStartLog, type ServicesOfStore, StoreStartLog } from './lifecycle/store.lifecycle.js';
 export { FailureLog, logger } from './logging/failure.log.js';
-export { type Finding, FindingCounter } from './logging/findings.js';
 export { shownCommand } from './logging/advice.js';
 export { keyEventListener, KeyspaceNotificationListener } from './notifications/keyspace-notification.listener.js';
 export {
@@ -114,7 +111,6 @@ export {
   type RunScript,
   scriptsOn,
   type ScriptsOn,
-  type ScriptSources,
 } from './scripts/define-scripts.js';
 export { LUA_SOURCES as EVENT_SOURCES } from './scripts/lua-sources.js';
 export { EventStreamScripts } from './scripts/event-stream.scripts.js';

@@ -16,7 +16,6 @@ export {
   type SessionAttributes,
 } from './session/session.js';
 export type { SessionInfo } from './session/session-info.js';
-export { sessionAttribute, type SessionAttributeHandle } from './session/session-attribute-handle.js';
 export type { SessionIndex } from './session/session-indexes.js';
 export { AttributeSerializer, SerializationProblem } from './session/attribute.serializer.js';
 export { JsonAttributeSerializer } from './session/json-attribute.serializer.js';
@@ -31,10 +30,8 @@ export type { RequestWithSession } from './http/session-property.js';
 export { KeepSessionIdle, SessionOutagePolicy } from './http/session-route.decorators.js';
 
 // guards
-export { Authenticated, Public, RecentlyAuthenticated } from './guards/authenticated.guard.js';
+export { Authenticated, AuthenticatedGuard, Public, RecentlyAuthenticated } from './guards/authenticated.guard.js';
 export { DeviceBound } from './device/device-bound.guard.js';
-export { AuthenticatedGuard } from './guards/authenticated.guard.js';
-export { AuthenticationRequiredError } from './errors/authentication-required.error.js';
 
 // CSRF
 export { csrfTokenOf } from './csrf/csrf-token.js';
@@ -73,11 +70,12 @@ export { MapSessionRepository } from './memory/map-session.repository.js';
 // errors
 export { type RefusalBody, type RefusalReason, REFUSALS } from './errors/refusals.js';
 export {
+  AuthenticationRequiredError,
   ClientDisconnectedError,
   InvalidSessionOptionsError,
   SessionAttributeError,
-  SessionConflictError,
   SessionBoundError,
+  SessionConflictError,
   SessionCreationRefusedError,
   SessionGoneError,
   SessionIndexError,

@@ -17,11 +17,18 @@ export {
   SESSION_EVENT_GROUPS,
 } from './events/event-groups.js';
 export { DeviceNotBoundError } from './errors/session.errors.js';
-export { markRefusal, refusalBody } from './errors/refusals.js';
-export { EventHandlingError, SessionEventHandlingError } from './events/event-handling.errors.js';
-export { type HandledKind, type HandledName, NamedEventDispatcher } from './events/named-event.dispatcher.js';
+export { markRefusal, refusal, refusalBody } from './errors/refusals.js';
+export {
+  backOffAfter,
+  EventHandlingError,
+  type HandledKind,
+  type HandledName,
+  NamedEventDispatcher,
+  reasonOf,
+  RETRIES,
+  SessionEventHandlingError,
+} from './events/handler.dispatcher.js';
 export type { SessionEventClass } from './events/on-session-event.decorator.js';
-export { backOffAfter, reasonOf, RETRIES } from './events/retry-rules.js';
 export { sessionEventId, type SessionEventInit, type SessionEventType } from './events/session.events.js';
 export { DetachedSession } from './http/detached-session.js';
 export { rememberRequest, requestOf, requestSessionOf } from './http/call.js';
@@ -38,8 +45,7 @@ export { FailureReasons } from './logging/failure-reasons.js';
 export { OneLineLogger } from './logging/one-line.logger.js';
 export { shownError, shownStack, shownText, textOf } from './logging/shown-error.js';
 export { WarnOnce } from './logging/warn-once.js';
-export { MAP_SESSION_CLOCK } from './memory/map-session.module.js';
-export type { MapSessionModuleOptions } from './memory/map-session.options.js';
+export { MAP_SESSION_CLOCK, type MapSessionModuleOptions } from './memory/map-session.module.js';
 export type { Clock, MapSessionRepositoryOptions } from './memory/map-session.repository.js';
 export { parseDuration } from './option-reading/duration.js';
 export { isGuessableKey } from './option-reading/guessable-key.js';
@@ -56,17 +62,17 @@ export { toOrigin } from './option-reading/to-origin.js';
 export { type ForeignSessionData, ForeignSessions } from './repository/foreign-sessions.js';
 export { listAsGiven } from './repository/indexed-session.repository.js';
 export {
-  confirmSignIns,
   findPartly,
   forgetSignIn,
   type InspectedSession,
   inspectSessions,
   lookBy,
   marksOf,
-  namespaceOf,
+  storeCallsOf,
   type StoreMarks,
   type StorePrimitives,
   storePrimitivesOf,
+  writerOf,
 } from './repository/session.repository.js';
 export {
   PROVIDER_INDEXES,
@@ -100,8 +106,7 @@ export {
 } from './session/attribute-names.js';
 export { isSerializer } from './session/attribute.serializer.js';
 export { ApplicationSerializer, markSafe, withoutProto } from './session/json-attribute.serializer.js';
-export { FORWARDING_TIME } from './session/forwarding-time.js';
-export { type ContentBounds, LONGEST_REQUEST, type TouchOutcome } from './session/session-change.js';
+export { type ContentBounds, FORWARDING_TIME, LONGEST_REQUEST, type TouchOutcome } from './session/session-change.js';
 export {
   generateSessionKey,
   isWellFormedIdOrToken,
@@ -113,7 +118,7 @@ export type { UnreadText } from './session/session-record.js';
 export { absoluteTimeoutOf, beganAt } from './session/session-timeouts.js';
 export { SafePromise } from './session/safe-promise.js';
 export { type SaveOutcome, SHOWN_SESSION } from './session/session.js';
-export type { SessionRule } from './session/session-rule.js';
+export type { SessionRule } from './session/session-state.js';
 export { TrackedSession } from './session/tracked-session.js';
 export { TurnQueue } from './session/turn.queue.js';
 export { deviceIn } from './device/device-binding.js';

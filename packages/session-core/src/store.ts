@@ -3,6 +3,7 @@
 // the port
 export type { SessionRepositoryOptions } from './repository/session.repository.js';
 export type { SessionRecord, StoredText } from './session/session-record.js';
+export { toSessionInfo } from './session/session-info.js';
 export type {
   AttributeChanges,
   CreateReply,
@@ -18,7 +19,6 @@ export type {
   UpdateSession,
   WriteReply,
 } from './session/session-change.js';
-export { toSessionInfo } from './session/session-info.js';
 export { exceededBound } from './session/session-bounds.js';
 export { isKept, type KeptAttributes } from './session/kept-attributes.js';
 

@@ -31,15 +31,9 @@ import {
 import type { CookieDescription } from './bag/session-cookie.js';
 import { logger, warnOnce } from './express-session.logger.js';
 import type { BagSettings } from './bag/session-bag.js';
-import {
-  type NoPrincipalReason,
-  type NoPrincipalReport,
-  PrincipalAdoption,
-  SessionPrincipals,
-} from './principal/session-principal.js';
+import { type NoPrincipalReason, type NoPrincipalReport, SessionPrincipals } from './principal/session-principals.js';
 import { clearedCookieCheck, CookieCheck } from './request/cookie-checks.js';
-import { RequestBags, requestProperties } from './request/request-bags.js';
-import { SessionStore } from './request/session.store.js';
+import { RequestBags, requestProperties, SessionStore } from './request/request-bags.js';
 import { ExpressSessionSerializer } from './express-session.serializer.js';
 import { ConnectRedisTakeover, tokenOf } from './connect-redis-takeover.js';
 
@@ -113,12 +107,13 @@ export class ExpressSessionModule extends ExpressSessionModuleDefinition impleme
     );
     const check = new CookieCheck(resolver);
     extension.properties = requestProperties(bags, store);
-    if (principal) extension.rule = new SessionPrincipals(principal, noPrincipalReport(session));
+    const isAdmitted = session.maxSessions?.whenReached !== 'refuse';
+    const principals = principal && new SessionPrincipals(principal, noPrincipalReport(session), isAdmitted);
+    extension.rule = principals;
     extension.excludes = (request) => check.excludes(request);
     extension.withholds = (request) => check.withholds(request);
-    const adoption = new PrincipalAdoption(principal, session.maxSessions?.whenReached !== 'refuse');
     extension.beforeResponse = (each) => {
-      adoption.adopt(each);
+      principals?.adopt(each);
       return bags.beforeResponse(each);
     };
     const checkCleared = clearedCookieCheck(this.#options.name);
@@ -169,14 +164,8 @@ function optionsOf(instance: object): { readonly trustProxy?: unknown } | undefi
   return key && (instance as Record<symbol, { readonly trustProxy?: unknown }>)[key];
 }
 
-function cookieOfAll({
-  path,
-  domain,
-  httpOnly,
-  secure,
-  sameSite,
-  partitioned,
-}: ResolvedCookieOptions): CookieDescription {
+function cookieOfAll(cookie: ResolvedCookieOptions): CookieDescription {
+  const { path, domain, httpOnly, secure, sameSite, partitioned } = cookie;
   const others = { path, httpOnly, secure: secure === true, sameSite, partitioned };
   return typeof domain === 'string' ? { ...others, domain } : others;
 }

@@ -25,14 +25,7 @@ function readCookie(reader: OptionReader, given: CookieOptions | undefined, cook
   const path = section.text('path', '/', () => undefined);
   const domain = readDomain(section, cookie);
   const { maxAge } = given ?? {};
-  const same: [name: keyof CookieOptions, expected: unknown][] = [
-    ['httpOnly', httpOnly],
-    ['secure', secure],
-    ['sameSite', sameSite],
-    ['partitioned', partitioned],
-    ['maxAge', cookie.maxAge],
-  ];
-  for (const [name, expected] of same) {
+  for (const [name, expected] of Object.entries({ ...attributes, maxAge: cookie.maxAge })) {
     const value = section.value(name, isAny, 'anything');
     const meant = name === 'sameSite' && value === true ? 'strict' : name === 'maxAge' ? inSeconds(maxAge) : value;
     if (value === undefined || value === null || meant === expected) continue;
@@ -46,10 +39,8 @@ function readCookie(reader: OptionReader, given: CookieOptions | undefined, cook
       `Option \`cookie.${name}\` differs from the session cookie: set \`${written(name, meant)}\` ${WHERE}.`,
     );
   }
-  for (const name of ['expires', 'priority', 'signed', 'encode'] as const) {
-    if (section.value(name, isAny, 'anything') == null) continue;
-    section.problem(`Option \`cookie.${name}\` ${UNSUPPORTED[name]}.`);
-  }
+  for (const [name, problem] of Object.entries(UNSUPPORTED))
+    if (section.value(name, isAny, 'anything') != null) section.problem(`Option \`cookie.${name}\` ${problem}.`);
   section.finish();
   return { ...attributes, path, domain };
 }
@@ -123,8 +114,8 @@ function answerOptions(reader: OptionReader, options: object, cookie: ResolvedCo
 }
 
 /**
- * Options of `ExpressSessionModule.forRoot()`. In addition to its own options, it accepts those of express-session, so
- * you can leave them in place. For an option without a counterpart, the module says at start what to write instead.
+ * Options of `ExpressSessionModule.forRoot()`: its own, and those of express-session, which you can leave in place. For
+ * one without a counterpart, the module says at start what to write instead.
  */
 export interface ExpressSessionModuleOptions extends Partial<Omit<SessionOptions, 'secret' | 'cookie'>> {
   /**
@@ -136,10 +127,7 @@ export interface ExpressSessionModuleOptions extends Partial<Omit<SessionOptions
   name?: string;
   /** The prefix of the keys of the old sessions. @default 'sess:' */
   prefix?: string;
-  /**
-   * The path and domain of the old cookie, so that it can be removed. Where it has a domain, `SessionModule` must have
-   * one too. The other attributes must equal those of `SessionModule`.
-   */
+  /** The path and domain of the old cookie, to remove it. The other attributes must equal those of `SessionModule`. */
   cookie?: CookieOptions;
   /**
    * Returns the principal of a session before each save: see `PrincipalOfSession`. It is tried at start on a session

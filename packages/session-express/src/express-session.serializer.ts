@@ -1,10 +1,9 @@
 import { JsonAttributeSerializer, SerializationProblem } from '@nest-session/core';
 
 /**
- * Serializes attributes as express-session and connect-redis do, with `JSON.stringify()`: the default beside
- * `ExpressSessionModule`. A `Date` or an ObjectId comes back as a string, an instance of a class as a plain object, and
- * a `Map` as an empty object. Refuses keys named `__proto__`, and skips them when it reads values that other software
- * stored.
+ * Serializes attributes as express-session does, with `JSON.stringify()`: the default beside `ExpressSessionModule`. A
+ * `Date` or an ObjectId comes back as a string, an instance of a class as a plain object, and a `Map` as an empty
+ * object. Refuses keys `__proto__`, and skips them when it reads.
  */
 export class ExpressSessionSerializer extends JsonAttributeSerializer {
   /** Calls `JSON.stringify()`. @throws SerializationProblem for what that refuses or leaves out, and for `__proto__` */

@@ -34,7 +34,6 @@ export const ATTRIBUTES = {
   operationType: 'messaging.operation.type',
 } as const;
 
-/** Values of attributes. What is undefined is left out. */
 type Values = { readonly [Key in keyof typeof ATTRIBUTES]?: string | undefined };
 
 export function attributesOf(values: Values): Attributes {
@@ -91,7 +90,6 @@ export function beginSpan(name: string, options: SpanOptions): Span | undefined 
   return harmless(() => trace.getTracer(SCOPE).startSpan(name, options, context.active()));
 }
 
-/** Ends a span. `errorType`: undefined if nothing failed. */
 export function endSpan(span: Span | undefined, errorType: string | undefined, attributes: Attributes = {}): void {
   harmless(() => {
     span?.setAttributes({ ...attributes, ...attributesOf({ errorType }) });

@@ -14,11 +14,11 @@ import {
   type DeadlineReading,
   MEASURED_DEADLINES,
   type MeasuredNamespace,
-  namespaceOf,
   SESSION_READER,
   SESSION_TELEMETRY,
   type SessionReader,
   type StoreReader,
+  storeCallsOf,
 } from '@nest-session/core/internal';
 import { CallTelemetry } from './channels/call-telemetry.js';
 import {
@@ -54,7 +54,7 @@ class TelemetryLifecycle implements OnModuleInit, OnApplicationShutdown {
     const { stores, repository, deadlines, sessionReader, deadlineReader } = this;
     // Not in the constructor: a store that cannot be constructed gives its own reason.
     if (!repository && !deadlines) throw new InvalidSessionOptionsError('SessionTelemetryModule', [NO_STORE]);
-    if (repository) stores.sessions = { namespace: namespaceOf(repository), group: sessionReader?.group };
+    if (repository) stores.sessions = { namespace: storeCallsOf(repository).namespace, group: sessionReader?.group };
     if (deadlines) stores.deadlines = { namespace: deadlines.namespace, group: deadlineReader?.group };
     this.#stopListening = this.calls.listenTo(stores);
     const readers = { sessions: sessionReader, deadlines: deadlineReader };

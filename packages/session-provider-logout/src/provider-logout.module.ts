@@ -4,10 +4,10 @@ import { InvalidSessionOptionsError, SessionRepository } from '@nest-session/cor
 import { SESSION_OPTIONS, type ResolvedSessionOptions } from '@nest-session/core/store';
 import {
   assertConfiguredOnce,
-  confirmSignIns,
   ofSessionModule,
   PROVIDER_INDEXES,
   SessionExtension,
+  writerOf,
 } from '@nest-session/core/internal';
 import {
   PROVIDER_LOGOUT_MODULE_OPTIONS,
@@ -62,9 +62,10 @@ export class ProviderLogoutModule
     const sessions = ProviderSessions.in(repository);
     if (!sessions) throw new InvalidSessionOptionsError(MODULE, [NO_MARKS]);
     indexes.add(PROVIDER_INDEXES);
-    confirmSignIns(repository, async (session) =>
-      (await sessions.isOver(session)) ? new ProviderSessionEndedError() : undefined,
-    );
+    writerOf(repository).providers = {
+      readClaims: (claims) => sessions.readClaims(claims),
+      confirm: async (session) => ((await sessions.isOver(session)) ? new ProviderSessionEndedError() : undefined),
+    };
     const verifier = new TokenVerifier(new KnownIssuers(options));
     const handler = new MessageHandler(sessions, securityEvents, this.dispatcher);
     this.#endpoints = new ProviderEndpoints(options, verifier, handler, securityEvents);

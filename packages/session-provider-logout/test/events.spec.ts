@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { jest } from '@jest/globals';
 import { LeakGuard, LogRecorder } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
 import type { ProviderIssuer } from '../src/index.js';
@@ -15,7 +16,10 @@ beforeAll(async () => {
   [provider, other] = await Promise.all([IdentityProvider.start(), IdentityProvider.start()]);
 });
 afterAll(() => Promise.all([provider.stop(), other.stop()]));
-afterEach(closeApps);
+afterEach(async () => {
+  jest.restoreAllMocks();
+  await closeApps();
+});
 
 const start = (options: Partial<ProviderIssuer> = {}, platform: 'express' | 'fastify' = 'express') =>
   LogoutApp.start({
@@ -115,6 +119,11 @@ describe('a pushed event', () => {
       true,
     ],
     [
+      'a user and a session that is not known, such as one that has ended',
+      { user: { format: 'iss_sub', sub: 'ann' }, session: { format: 'opaque', id: 's-9' } },
+      false,
+    ],
+    [
       'a user and a session of another kind',
       { user: { format: 'iss_sub', sub: 'ann' }, session: { format: 'jwt_id', jti: 'x' } },
       true,
@@ -166,6 +175,30 @@ describe('a pushed event', () => {
     const sub_id = { format: 'email', email: 'ann@example.com' };
     await app.pushEvent(await event({ sub_id }));
     expect([await nameOf(agent), asked]).toEqual([null, [sub_id]]);
+  });
+
+  it('about an address spares who signed in later, and ends a login under way', async () => {
+    const app = await start({ principalsOf: () => ['user-17'] });
+    const sub_id = { format: 'email', email: 'ann@example.com' };
+    const at = (seconds: number) => event({ sub_id, iat: NOW - seconds });
+    const agents = [await app.signedIn(login('ann', 's-1', NOW - 900), 'user-17')];
+    agents.push(await app.signedIn(login('ann', 's-2', NOW - 10), 'user-17'));
+    expect((await app.pushEvent(await at(300))).status).toBe(202);
+    expect(await Promise.all(agents.map(nameOf))).toEqual([null, 'user-17']);
+    const late = await app.agent().post('/sign-in', { ...login('ann', 's-3', NOW - 400), name: 'user-17' });
+    expect([late.status, late.json<{ reason: string }>().reason]).toEqual([401, 'provider-session-ended']);
+    expect((await app.agent().post('/sign-in', { ...login('ann', 's-4'), name: 'user-17' })).status).toBe(201);
+  });
+
+  it('is known for as long as it would be accepted', async () => {
+    const app = await start();
+    const token = await event({ iat: NOW });
+    const { now } = Date;
+    for (const days of [0, 1, 6]) {
+      jest.spyOn(Date, 'now').mockImplementation(() => now() + days * 24 * 3600_000);
+      expect((await app.pushEvent(token)).status).toBe(202);
+    }
+    await eventually(() => expect(app.told.provider).toHaveLength(1));
   });
 
   it.each<[string, object, 'end' | 'reauthenticate' | 'none']>([

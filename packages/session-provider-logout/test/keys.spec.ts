@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { jest } from '@jest/globals';
 import { LeakGuard } from '@nest-session/test-infrastructure';
 import { eventually } from '@nest-session/testing';
-import { IdentityProvider, newKey, sign } from './support/identity.provider.js';
+import { CAEP, IdentityProvider, newKey, nowInSeconds, sign } from './support/identity.provider.js';
 import { closeApps, LogoutApp, type LogoutAppOptions } from './support/logout.app.js';
 
 LeakGuard.install();
@@ -106,6 +106,30 @@ it.each<[string, () => void]>([
   expect(await statusOf(app)).toBe(200);
 });
 
+describe('an issuer with https that names the address of its keys', () => {
+  const issuer = 'https://tenant.example';
+  const statusWithKeysAt = async (jwks_uri: string) => {
+    const { fetch } = globalThis;
+    jest.spyOn(globalThis, 'fetch').mockImplementation(async (address, init) => {
+      if (address === `${issuer}/.well-known/openid-configuration`)
+        return new Response(JSON.stringify({ issuer, jwks_uri }));
+      return fetch(address === `${issuer}/keys` ? `${provider.issuer}/keys` : address, init);
+    });
+    const app = await start({ issuers: [{ issuer, audience: 'shop' }] });
+    const token = await sign(provider.logoutClaims({ iss: issuer, sub: 'ann' }), {}, provider.key);
+    return (await app.logOut(token)).status;
+  };
+
+  it.each(['127.0.0.1', 'localhost', '[::1]'])('sends no request to %s of this machine', async (host) => {
+    const { port } = new URL(provider.issuer);
+    expect([await statusWithKeysAt(`http://${host}:${port}/keys`), provider.reads]).toEqual([503, 0]);
+  });
+
+  it('is asked there by https', async () => {
+    expect([await statusWithKeysAt(`${issuer}/keys`), provider.reads]).toEqual([200, 1]);
+  });
+});
+
 it('known keys count for a day while the provider cannot be reached', async () => {
   const app = await start();
   expect(await statusOf(app)).toBe(200);
@@ -122,8 +146,27 @@ it('keys may have no `kid`, also several of them', async () => {
     kid: undefined,
     jwk: { ...key.jwk, kid: undefined },
   }));
-  const app = await start();
+  const app = await start({
+    issuers: [{ issuer: provider.issuer, audience: 'shop', accepts: ['back-channel', 'events'] }],
+  });
   for (const key of provider.keys) expect(await statusOf(app, key)).toBe(200);
+  // An event counts although it has expired, whichever key it is signed by.
+  const { issuer: iss } = provider;
+  const sub_id = { format: 'iss_sub', iss, sub: 'ann' };
+  const expired = {
+    iss,
+    aud: 'shop',
+    iat: nowInSeconds() - 600,
+    exp: nowInSeconds() - 300,
+    sub_id,
+    events: { [`${CAEP}session-revoked`]: {} },
+  };
+  for (const key of provider.keys) {
+    const event = await sign({ ...expired, jti: randomUUID() }, { typ: 'secevent+jwt' }, key);
+    expect((await app.pushEvent(event)).status).toBe(202);
+  }
+  const forged = await sign({ ...expired, jti: 'j' }, { typ: 'secevent+jwt' }, { ...(await newKey()), kid: undefined });
+  expect((await app.pushEvent(forged)).status).toBe(400);
   expect(await statusOf(app, { ...(await newKey()), kid: undefined })).toBe(400);
 });
 
@@ -159,6 +202,19 @@ describe('a function that finds issuers', () => {
     expect(asked).toEqual([provider.issuer, 'https://x.example']);
     advance(11);
     expect([await statusOf(app), asked.length]).toEqual([200, 3]);
+  });
+
+  it('is asked once for many tokens at once, and the keys are read once', async () => {
+    let asked = 0;
+    const app = await start({
+      issuers: async (issuer) => {
+        asked++;
+        await new Promise((resolve) => setTimeout(resolve, 100));
+        return { issuer, audience: 'shop' };
+      },
+    });
+    const statuses = await Promise.all(Array.from({ length: 20 }, () => statusOf(app)));
+    expect([new Set(statuses), asked, provider.reads]).toEqual([new Set([200]), 1, 1]);
   });
 
   it.each<[string, LogoutAppOptions['issuers']]>([

@@ -1,3 +1,5 @@
+import { randomBytes } from 'node:crypto';
+import { jest } from '@jest/globals';
 import {
   IndexedSessionRepository,
   MapSessionRepository,
@@ -6,9 +8,9 @@ import {
   SessionStateError,
 } from '@nest-session/core';
 import { LeakGuard } from '@nest-session/test-infrastructure';
-import { eventually, RedisServer } from '@nest-session/testing';
+import { eventually, RedisCluster, RedisServer } from '@nest-session/testing';
 import { Redis } from 'ioredis';
-import { BACK_CHANNEL, CAEP, IdentityProvider, nowInSeconds } from './support/identity.provider.js';
+import { BACK_CHANNEL, CAEP, IdentityProvider, nowInSeconds, RISC } from './support/identity.provider.js';
 import { closeApps, LogoutApp, type LogoutAppOptions, nameOf } from './support/logout.app.js';
 
 LeakGuard.install();
@@ -18,25 +20,47 @@ const NOW = nowInSeconds();
 let provider: IdentityProvider;
 let other: IdentityProvider;
 let server: RedisServer;
+let cluster: RedisCluster;
 let client: Redis;
 beforeAll(async () => {
-  [provider, other, server] = await Promise.all([
+  [provider, other, server, cluster] = await Promise.all([
     IdentityProvider.start(),
     IdentityProvider.start(),
     RedisServer.start(),
+    RedisCluster.start(),
   ]);
   client = new Redis(server.url);
 });
 afterAll(async () => {
   await client.quit();
-  await Promise.all([provider.stop(), other.stop(), server.stop()]);
+  await Promise.all([provider.stop(), other.stop(), server.stop(), cluster.stop()]);
 });
 beforeEach(() => client.flushall());
-afterEach(closeApps);
+afterEach(async () => {
+  jest.restoreAllMocks();
+  await closeApps();
+});
 
 const login = (sub: string, sid?: string, iat = NOW - 10, { issuer } = provider) => ({ iss: issuer, sub, sid, iat });
 
-describe.each(['memory', 'redis', 'redis in several partitions'])('with sessions in %s', (store) => {
+const STORES: Record<string, () => LogoutAppOptions['redis']> = {
+  memory: () => undefined,
+  Redis: () => ({ url: server.url }),
+  'several partitions of Redis': () => ({ url: server.url, partitions: 8 }),
+  // Nobody empties it between two tests.
+  'a Redis Cluster': () => ({
+    cluster: { nodes: cluster.addresses },
+    namespace: `test${clusterTests++}`,
+    partitions: 8,
+  }),
+};
+let clusterTests = 0;
+
+describe.each(Object.keys(STORES))('with sessions in %s', (store) => {
+  let redis: LogoutAppOptions['redis'];
+  beforeEach(() => {
+    redis = STORES[store]!();
+  });
   const start = (options: Partial<LogoutAppOptions> = {}) =>
     LogoutApp.start({
       issuers: [provider, other].map(({ issuer }) => ({
@@ -44,7 +68,7 @@ describe.each(['memory', 'redis', 'redis in several partitions'])('with sessions
         audience: 'shop',
         accepts: ['back-channel', 'events'] as const,
       })),
-      ...(store !== 'memory' && { redis: { url: server.url, partitions: store === 'redis' ? 1 : 8 } }),
+      ...(redis && { redis }),
       ...options,
     });
   const namesOf = (agents: readonly Parameters<typeof nameOf>[0][]) => Promise.all(agents.map(nameOf));
@@ -136,6 +160,44 @@ describe.each(['memory', 'redis', 'redis in several partitions'])('with sessions
     expect(await namesOf(agents)).toEqual([null, null, 'carol']);
   });
 
+  it('the session stays that of the login while its user acts as another one, and no longer', async () => {
+    const app = await start();
+    const sids = ['s-1', 's-2', 's-3'];
+    const agents = await Promise.all(sids.map((sid) => app.signedIn(login('ann', sid))));
+    for (const agent of agents) await agent.post('/become', { name: 'bob' });
+    await agents[1]!.post('/become', { name: 'ann' });
+    await agents[2]!.post('/become', {});
+    await agents[2]!.post('/sign-in-again', { name: 'bob' });
+    expect(await namesOf(agents)).toEqual(['bob', 'ann', 'bob']);
+    expect((await app.logOut(await provider.logoutToken({ sid: 's-1' }))).json()).toEqual({ ended: 1 });
+    const disabled = await provider.eventToken(`${RISC}account-disabled`);
+    expect((await app.pushEvent(disabled)).status).toBe(202);
+    expect(await namesOf(agents)).toEqual([null, null, 'bob']);
+  });
+
+  it.each([1, 16, 59, 61, 200])('a login that ends %i min after the logout of it is refused', async (minutes) => {
+    const app = await start();
+    await app.logOut(await provider.logoutToken({ sub: 'ann', sid: 's-1' }));
+    await app.logOut(await provider.logoutToken({ sub: 'bob' }));
+    const later = minutes * 60_000;
+    const { now } = Date;
+    if (store === 'memory') jest.spyOn(Date, 'now').mockImplementation(() => now() + later);
+    else {
+      for (const mark of await client.keys('*:marks:*')) {
+        const left = (await client.pttl(mark)) - later;
+        if (left > 0) await client.pexpire(mark, left);
+        else await client.del(mark);
+      }
+      jest.spyOn(Date, 'now').mockImplementation(() => now() + later);
+    }
+    for (const claims of [login('ann', 's-1'), login('bob', 's-2')]) {
+      const answer = await app.agent().post('/sign-in', { ...claims, name: 'x' });
+      expect([answer.status, answer.json<{ reason: string }>().reason]).toEqual([401, 'provider-session-ended']);
+    }
+    const anew = login('bob', 's-3', NOW + later / 1000);
+    expect((await app.agent().post('/sign-in', { ...anew, name: 'x' })).status).toBe(201);
+  });
+
   it('an event lets the user sign in again before what needs a recent sign-in', async () => {
     const app = await start();
     const agent = await app.signedIn(login('ann', 's-1'));
@@ -179,8 +241,25 @@ it('what Redis has of tokens and logins are hashes with an end', async () => {
     expect(key).toMatch(/^shop:marks:[\w-]{43}$/);
     const left = await client.pttl(key);
     expect(left).toBeGreaterThan(0);
-    expect(left).toBeLessThanOrEqual(15 * 60_000);
+    expect(left).toBeLessThanOrEqual(75 * 60_000);
   }
+});
+
+it('a session that an instance cannot decrypt keeps none of the others, and costs a 503', async () => {
+  const keys = ['a', 'b'].map((id) => ({ id, key: randomBytes(32).toString('base64') }));
+  const [one, two] = await Promise.all(
+    keys.map((key) =>
+      LogoutApp.start({
+        issuers: [{ issuer: provider.issuer, audience: 'shop' }],
+        redis: { url: server.url, encryption: { keys: [key] } },
+      }),
+    ),
+  );
+  const agents = [await one!.signedIn(login('ann', 's-1')), await two!.signedIn(login('ann', 's-2'))];
+  const token = await provider.logoutToken({ sub: 'ann' });
+  expect((await two!.logOut(token)).status).toBe(503);
+  expect(await Promise.all(agents.map(nameOf))).toEqual(['ann', null]);
+  expect((await one!.logOut(token)).json()).toEqual({ ended: 1 });
 });
 
 it('thousands of sessions of one user end by one token', async () => {

@@ -271,4 +271,14 @@ describe('a logout token', () => {
     expect([answer.status, app.told.security[0]?.reason]).toEqual([400, 'mixed']);
     expect(await Promise.all(agents.map(nameOf))).toEqual(['ann', 'bob']);
   });
+
+  it('that says one of several `sub` of a session at the provider ends what was signed in as this one', async () => {
+    const app = await start('express', { audience: ['shop', 'till'] });
+    const subs = ['ann-at-shop', 'ann-at-till'];
+    const agents = await Promise.all(subs.map((sub) => app.signedIn({ iss: provider.issuer, sub, sid: 's-1' })));
+    expect((await app.logOut(await logout({ sub: 'ann-at-shop' }))).json()).toEqual({ ended: 1 });
+    expect(await Promise.all(agents.map(nameOf))).toEqual([null, 'ann-at-till']);
+    expect((await app.logOut(await logout({ sub: 'ann-at-till', aud: 'till' }))).json()).toEqual({ ended: 1 });
+    expect(await nameOf(agents[1]!)).toBeNull();
+  });
 });

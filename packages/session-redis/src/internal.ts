@@ -19,14 +19,10 @@ export { shownDetails, shownFacts } from './configuration/start-facts.js';
 export { type EncryptionOptions, readEncryption } from './configuration/encryption.options.js';
 export { DataKey, decrypt, encrypt } from './encryption/data-key.js';
 export { type EncryptionRules, writesPlain } from './encryption/session-encryption.js';
-export {
-  SESSION_CLEANUP_JOB,
-  SessionExpirationSweeper,
-  tracedPoller,
-} from './expiration/session-expiration.sweeper.js';
+export { SessionExpirationSweeper, tracedPoller } from './expiration/session-expiration.sweeper.js';
 export { countSessions } from './health/session-health.js';
 export { loadListed } from './keys/rotated-sessions.js';
-export { batchesOf, pages, type ReadPage, storedSessionIds } from './keys/scan-pages.js';
+export { batchesOf, pages, storedSessionIds } from './keys/scan-pages.js';
 export { ATTRIBUTE_FIELD, ID_PATTERN, SessionKeys } from './keys/session-keys.js';
 export { SessionPartitions } from './keys/session-partitions.js';
 export { hashOfPrincipal, hashOfValue } from './keys/session-keys.js';

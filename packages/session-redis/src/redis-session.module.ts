@@ -128,7 +128,6 @@ class StartLog extends StoreStartLog {
 
 const OF_SESSION_MODULE = { token: SESSION_OPTIONS, optional: true };
 
-/** What claims sessions that have expired, of the connection for background work. */
 const OF_SWEEPER = [
   connectionToken('background'),
   BACKGROUND_SESSION_SCRIPTS,
@@ -218,8 +217,7 @@ function poller(
 
 /**
  * Keeps the sessions of `SessionModule` in Redis, and delivers their events. It is global: import it once, in the root
- * module, with `forRoot()` or `forRootAsync()`. In a test, replace it by its name:
- * `overrideModule(RedisSessionModule)`.
+ * module, with `forRoot()` or `forRootAsync()`. In a test, replace it by `overrideModule(RedisSessionModule)`.
  */
 @Global()
 @Module({
@@ -240,10 +238,7 @@ export class RedisSessionModule {
   }
 }
 
-/**
- * Holds the options. Nest knows a dynamic module by the imported object, which a test that overrides it does not have:
- * so `RedisSessionModule` itself is imported as a plain class.
- */
+/** A test overrides the imported class. Nest knows a dynamic module by its object, so another one has the options. */
 @Module({ imports: [RedisSessionModule], exports: [REDIS_SESSION_MODULE_OPTIONS] })
 class RedisSessionOptionsModule extends RedisSessionModuleDefinition {
   /** @internal Import it with `forRoot()`. */

@@ -23,10 +23,7 @@ type PartsOfModule<Given> = Omit<
   'usesShared' | 'partitions' | 'cleanupJob'
 >;
 
-/**
- * What every module provides alike that finds its sessions in Redis. The module provides what they inject beside that:
- * its partitions, its scripts and its repository.
- */
+/** What every module provides that finds its sessions in Redis, beside its partitions, scripts and repository. */
 export function sessionStoreProviders<Given>(parts: PartsOfModule<Given>): Provider[] {
   const ofSessions = { usesShared: false, partitions: SessionPartitions, cleanupJob: SESSION_CLEANUP_JOB };
   return [...storeProviders<Given>({ ...parts, ...ofSessions }), ...PROVIDERS];
@@ -58,7 +55,6 @@ const PROVIDERS: Provider[] = [
   { provide: SESSION_EVENT_GROUPS, useExisting: SessionEventGroups },
 ];
 
-/** What such a module exports. */
 export const STORE_EXPORTS = [
   SessionRepository,
   IndexedSessionRepository,

@@ -9,8 +9,7 @@ export {
   type SpringMode,
   storedIds,
 } from './keys/spring-keys.js';
-export { lookAtSpring, SPRING_RULES, type SpringLook, type SpringRule } from './look/spring-look.js';
-export type { SpringOverview } from './look/spring-look.js';
+export { lookAtSpring, type SpringOverview } from './look/spring-look.js';
 export { EXPIRED_FIELD, readSpringFields } from './read/spring-session.js';
 export { SharedScripts } from './scripts/shared/shared.scripts.js';
 export { SpringScripts } from './scripts/spring/spring.scripts.js';

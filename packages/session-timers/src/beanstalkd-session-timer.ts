@@ -25,10 +25,7 @@ const BATCH_SIZE = 50;
 // Sessions, of about 150 bytes each.
 const MOST_REMEMBERED = 10_000;
 
-/**
- * Uses beanstalkd to decide when to ask about a session. All instances reserve jobs from one tube, and each job holds
- * the id of a session. The question about a renewed session comes up to a second late.
- */
+/** Lets beanstalkd decide when to ask about a session. That about a renewed one comes up to a second late. */
 export class BeanstalkdSessionTimer implements SessionTimer {
   readonly #address: Required<BeanstalkdSessionTimerOptions>;
   readonly #failures = new FailureLog(
@@ -179,10 +176,7 @@ interface Call {
   fail(error: Error): void;
 }
 
-/**
- * One connection to beanstalkd. A call fails when it is lost, or when beanstalkd takes too long, which ends it: jackd
- * would wait forever. Reserve jobs on one that does nothing else: jackd takes what follows a job for a part of it.
- */
+/** A call fails when beanstalkd takes too long. Reserve on one that does nothing else: jackd mixes replies up. */
 export class BeanstalkdConnection {
   readonly #client = new JackdClient();
   readonly #calls = new Set<Call>();

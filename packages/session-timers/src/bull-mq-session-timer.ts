@@ -8,10 +8,7 @@ import { SharedTimerError } from './shared-timer.error.js';
 export interface BullMqSessionTimerOptions {
   /** The connection for BullMQ: options of ioredis, or your own client with `maxRetriesPerRequest: null`. */
   readonly connection: ConnectionOptions;
-  /**
-   * The name of the queue. Each namespace of sessions needs its own queue. On a Cluster it needs a hash tag, as the
-   * default has. @default '{session-ends}'
-   */
+  /** Each namespace needs a queue of its own, on a Cluster with a hash tag. @default '{session-ends}' */
   readonly queue?: string;
 }
 

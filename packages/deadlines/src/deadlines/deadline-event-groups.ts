@@ -38,7 +38,7 @@ export abstract class DeadlineEvents {
     options?: DeadLetterFilter & { readonly after?: string; readonly limit?: number },
   ): Promise<DeadlineDeadLetter[]>;
 
-  /** Lets its group handle it again, with new attempts. Only handlers that have not succeeded are called. */
+  /** Lets its group try it again, but no handlers that have succeeded. */
   abstract replay(id: string): Promise<ReplayReply>;
 
   /** Replays every dead letter whose group exists. Resolves to the number of replayed ones. */

@@ -1,9 +1,6 @@
 declare const DATA: unique symbol;
 
-/**
- * A kind of deadlines, such as that of all unpaid orders: its name, and the type of the data that each deadline
- * carries. See `deadline()`.
- */
+/** A kind of deadlines, such as all of unpaid orders: its name, and the type of their data. See `deadline()`. */
 export interface Deadline<T = undefined> {
   /** The name, which stands in keys, log lines and metrics. */
   readonly name: string;
@@ -53,8 +50,8 @@ export interface DeadlineEventInit<T>
 /** A deadline that has come, for `@OnDeadline` methods. Write its kind: `DeadlineEvent<typeof paymentDue>`. */
 export class DeadlineEvent<D extends Deadline<unknown> = Deadline<unknown>> {
   /**
-   * Tells this deadline from all others, also from a later one of the same key. It is the same at every delivery, also
-   * of a replay, and in every group: use it where an effect must happen once.
+   * Tells this deadline from all others, also of the same key; the same at every delivery and in every group: use it
+   * where an effect must happen once.
    */
   readonly id: string;
   /** The name of its kind. */
@@ -89,14 +86,4 @@ export class DeadlineEvent<D extends Deadline<unknown> = Deadline<unknown>> {
   get late(): number {
     return Math.max(0, this.at - this.dueAt);
   }
-}
-
-/** An event whose data are read when a handler asks for them, each time as an object of its own. */
-export function eventOf(fields: Omit<DeadlineEventInit<unknown>, 'data'>, read: () => unknown): DeadlineEvent {
-  return new DeadlineEvent<Deadline<unknown>>({
-    ...fields,
-    get data() {
-      return read();
-    },
-  });
 }

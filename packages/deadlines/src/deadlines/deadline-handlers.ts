@@ -13,10 +13,7 @@ import { type Deadline, type DeadlineEvent, isDeadline } from './deadline-event.
 
 /** Options of `@OnDeadline`. */
 export interface OnDeadlineOptions {
-  /**
-   * Calls the method on every instance instead of on one instance of each group. An instance receives what comes due
-   * while it runs. A failure is logged and not retried. @default false
-   */
+  /** Calls the method on every instance, with what comes while it runs. A failure is only logged. @default false */
   readonly broadcast?: boolean;
 }
 
@@ -70,7 +67,6 @@ export function shownDeadline({ name, id }: Pick<DeadlineEvent, 'name' | 'id'>):
   return `deadline ${JSON.stringify(name)} (${id})`;
 }
 
-/** Provides the dispatcher of deadlines to the modules of stores. */
 @Module({ imports: [DiscoveryModule], providers: [DeadlineDispatcher], exports: [DeadlineDispatcher] })
 export class DeadlineHandlerModule {
   constructor(@Inject(ModulesContainer) modules: ModulesContainer) {

@@ -1,5 +1,5 @@
 import { HttpException } from '@nestjs/common';
-import { markRefusal, refusalBody } from '@nest-session/core/internal';
+import { markRefusal, refusal } from '@nest-session/core/internal';
 
 /** A bound on deadlines: the name of its option. */
 export type DeadlineBound = 'maxDataSize' | 'maxScheduled';
@@ -17,11 +17,9 @@ export class DeadlineBoundError extends HttpException {
     /** The name of the kind of deadlines. */
     readonly deadlineName: string,
   ) {
-    const body = refusalBody(bound === 'maxDataSize' ? 'deadline-too-large' : 'too-many-deadlines');
-    super(body, body.statusCode);
-    markRefusal(this);
-    this.name = 'DeadlineBoundError';
-    this.message = `A deadline ${JSON.stringify(deadlineName)} was not scheduled: ${REASONS[bound](limit)}`;
+    super(...refusal(bound === 'maxDataSize' ? 'deadline-too-large' : 'too-many-deadlines'));
+    const reason = REASONS[bound](limit);
+    markRefusal(this, 'DeadlineBoundError', `A deadline ${JSON.stringify(deadlineName)} was not scheduled: ${reason}`);
   }
 }
 

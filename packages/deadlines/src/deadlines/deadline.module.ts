@@ -20,10 +20,10 @@ import { DeadlineHandlerModule } from './deadline-handlers.js';
 import {
   DEADLINE_OPTIONS,
   type DeadlineModuleOptions,
+  Deadlines,
   type ResolvedDeadlineOptions,
   resolveDeadlineOptions,
-} from './deadline.options.js';
-import { Deadlines } from './deadlines.js';
+} from './deadlines.js';
 
 /** Implement it in a class that you pass to `forRootAsync()` as `useClass` or `useExisting`. */
 export interface DeadlineOptionsFactory {
@@ -41,14 +41,14 @@ const { ConfigurableModuleClass: DeadlineModuleDefinition, MODULE_OPTIONS_TOKEN:
 const OF_SESSIONS = { token: SESSION_OPTIONS, optional: true };
 
 /**
- * Provides `Deadlines` to the whole application. Import it once, in the root module, together with the module of a
- * store: `RedisDeadlineModule` of `@nest-session/deadlines/redis`, or `MapDeadlineModule`. It needs no sessions.
+ * Provides `Deadlines` to the whole application. Import it once, in the root module, with `RedisDeadlineModule` of
+ * `@nest-session/deadlines/redis`, or `MapDeadlineModule`. It needs no sessions.
  */
 @Global()
 @Module({
   imports: [DiscoveryModule, DeadlineHandlerModule],
   providers: [
-    // Of a module of their own: Nest would take the class and a dynamic module of it for two modules.
+    // Nest would take the class and a dynamic module of it for two modules.
     { provide: DEADLINE_OPTIONS, inject: [ModuleRef], useFactory: resolveOptions },
     MetadataScanner,
     {

@@ -40,7 +40,7 @@ export interface StoredDeadline extends Omit<ScheduledDeadline<unknown>, 'data'>
   readonly text: string | undefined;
 }
 
-/** `full`: as many as `maxScheduled` allows wait already. */
+/** `full`: as many wait as `maxScheduled` allows. */
 export type ScheduleReply = 'scheduled' | 'replaced' | 'kept' | 'full';
 
 /** How `schedule()` answers: under this key none waited; the new one took its place; the one that waited stayed. */

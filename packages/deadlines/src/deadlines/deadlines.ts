@@ -4,6 +4,7 @@ import {
   assertObject,
   assertString,
   isWellFormed,
+  OptionReader,
   parseDuration,
   readData,
   SecurityEvents,
@@ -15,7 +16,6 @@ import {
 import { type Duration, InvalidSessionOptionsError } from '@nest-session/core';
 import { deadlineChannel, type DeadlineContext } from '@nest-session/core/telemetry';
 import { type Deadline, isDeadline } from './deadline-event.js';
-import { DEADLINE_OPTIONS, type ResolvedDeadlineOptions } from './deadline.options.js';
 import {
   type CancelOutcome,
   DeadlineStore,
@@ -29,11 +29,39 @@ import {
 } from './deadline.store.js';
 import { type DeadlineBound, DeadlineBoundError, DeadlineDataError } from './deadline.errors.js';
 
+/** Options of `DeadlineModule.forRoot()`. */
+export interface DeadlineModuleOptions {
+  /** Most bytes of the text of the data of a deadline, up to 1 MiB. @default 65536 */
+  maxDataSize?: number;
+  /**
+   * How many deadlines of one name may wait at a time. With several partitions, each has its share: the bound can be
+   * reached a little earlier. @default 1000000
+   */
+  maxScheduled?: number;
+}
+
+export type ResolvedDeadlineOptions = Readonly<Required<DeadlineModuleOptions>>;
+
+export const DEADLINE_OPTIONS = Symbol('DEADLINE_OPTIONS');
+
+/** @throws InvalidSessionOptionsError that names all problems at once */
+export function resolveDeadlineOptions(options: DeadlineModuleOptions = {}): ResolvedDeadlineOptions {
+  const reader = new OptionReader('DeadlineModule', options);
+  const resolved = {
+    maxDataSize: reader.integer('maxDataSize', 65_536, { atLeast: 1, atMost: 2 ** 20 }),
+    maxScheduled: reader.integer('maxScheduled', 1_000_000, { atLeast: 1, atMost: Number.MAX_SAFE_INTEGER }),
+  };
+  const help = 'it is an option of RedisDeadlineModule.forRoot()';
+  const ofRedis = ['url', 'client', 'cluster', 'sentinels', 'namespace', 'events'];
+  reader.finish(Object.fromEntries(ofRedis.map((name) => [name, help])));
+  return Object.freeze(resolved);
+}
+
 const LONGEST_KEY = 1024;
 // Milliseconds: the year 10000. A later instant is a mistake in units.
 const LAST_INSTANT = 253_402_300_800_000;
 
-/** When a deadline is due: after a duration such as `'15m'`, by the store's clock, or at an instant. */
+/** When a deadline is due: after a duration by the store's clock, such as `'15m'`, or at an instant. */
 export type DeadlineTime =
   | { readonly in: Duration; readonly at?: undefined }
   /** A `Date`, or epoch milliseconds. In the past: at once. */
@@ -43,7 +71,6 @@ function assertDeadline(kind: unknown): void {
   if (!isDeadline(kind)) throw new TypeError('The first argument must be what deadline() returns');
 }
 
-/** The errors do not quote it. */
 function assertKey(key: unknown): void {
   assertString('The key of a deadline', key);
   const size = Buffer.byteLength(key);
@@ -64,7 +91,6 @@ function dueOf(time: DeadlineTime): Due {
   return { in: Math.round(milliseconds) };
 }
 
-/** Epoch milliseconds. */
 function instantOf(value: Date | number, name: string): number {
   const instant = value instanceof Date ? value.getTime() : value;
   if (typeof instant !== 'number' || !(instant >= 0 && instant < LAST_INSTANT))

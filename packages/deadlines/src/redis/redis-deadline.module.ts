@@ -51,10 +51,9 @@ import {
   type ResolvedRedisDeadlineOptions,
   resolveRedisDeadlineOptions,
 } from './redis-deadline.options.js';
-import { type DeadlineEvent, eventOf } from '../deadlines/deadline-event.js';
+import { DeadlineEvent } from '../deadlines/deadline-event.js';
 import { DeadlineDispatcher, DeadlineHandlerModule, shownDeadline } from '../deadlines/deadline-handlers.js';
 import { DeadlineDataError } from '../deadlines/deadline.errors.js';
-import { DeadlineEncryption } from './deadline-encryption.js';
 import { DeadlineEvents } from '../deadlines/deadline-event-groups.js';
 import { RedisDeadlineReader, RedisDeadlineStore } from './redis-deadline.store.js';
 
@@ -102,7 +101,7 @@ export class DeadlineSweeper extends DueSweeper<DeadlineKeys> implements DueList
     return undefined;
   }
 
-  /** Once, however many partitions have a backlog, until none has one any more. */
+  /** Once, until no partition has a backlog any more. */
   #tellOfBacklog(keys: DeadlineKeys, isFull: boolean): void {
     if (isFull && this.#full.size === 0) {
       logger.error(
@@ -121,8 +120,8 @@ class DeadlineEventProducer extends EventProducer<DeadlineEvent> {
 
   constructor(
     @Inject(DeadlineDispatcher) readonly handlers: DeadlineDispatcher,
-    @Inject(DeadlineEncryption) private readonly encryption: DeadlineEncryption,
-    @Inject(REDIS_DEADLINE_OPTIONS) private readonly options: Pick<ResolvedRedisDeadlineOptions, 'serializer'>,
+    @Inject(REDIS_DEADLINE_OPTIONS)
+    private readonly options: Pick<ResolvedRedisDeadlineOptions, 'serializer' | 'encryption'>,
   ) {
     super();
   }
@@ -132,8 +131,16 @@ class DeadlineEventProducer extends EventProducer<DeadlineEvent> {
     const text = (name: string) => fieldOf(entry, name) ?? '';
     const deadline = { id: text('id'), name: text('name'), key: text('key') };
     const times = { dueAt: Number(text('due')), at: Number(text('at')) };
-    const traceparent = fieldOf(entry, 'traceparent');
-    return eventOf({ ...deadline, ...times, attempt, traceparent }, () => this.#dataOf(entry, deadline));
+    const read = () => this.#dataOf(entry, deadline) as never;
+    return new DeadlineEvent({
+      ...deadline,
+      ...times,
+      attempt,
+      traceparent: fieldOf(entry, 'traceparent'),
+      get data() {
+        return read();
+      },
+    });
   }
 
   shownIdOf(entry: StreamEntry): string {
@@ -149,8 +156,9 @@ class DeadlineEventProducer extends EventProducer<DeadlineEvent> {
   #dataOf(entry: StreamEntry, deadline: { id: string; name: string; key: string }): unknown {
     const stored = fieldOf(entry, 'value');
     if (stored === undefined) return undefined;
-    const text = this.encryption.decrypted({ text: stored, dataKey: fieldOf(entry, 'dataKey') }, deadline);
-    return readData(deadline.name, text, this.options.serializer, DeadlineDataError);
+    const { encryption, serializer } = this.options;
+    const text = encryption.decrypted({ text: stored, dataKey: fieldOf(entry, 'dataKey') }, deadline);
+    return readData(deadline.name, text, serializer, DeadlineDataError);
   }
 }
 
@@ -189,11 +197,6 @@ const PROVIDERS: Provider[] = [
     provide: BACKGROUND_DEADLINE_SCRIPTS,
     inject: [REQUEST_DEADLINE_SCRIPTS, connectionToken('background')],
     useFactory: (scripts: ScriptsOn<DeadlineScripts>, client: Redis) => scripts(client),
-  },
-  {
-    provide: DeadlineEncryption,
-    inject: [REDIS_DEADLINE_OPTIONS],
-    useFactory: ({ encryption }: ResolvedRedisDeadlineOptions) => encryption,
   },
   DeadlineSweeper,
   { provide: DuePoller, inject: [DeadlineSweeper, DeadlinePartitions, PartitionSignals], useFactory: tracedPoller },

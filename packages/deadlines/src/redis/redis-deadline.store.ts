@@ -30,7 +30,6 @@ import {
   type ScheduleReply,
   type StoredDeadline,
 } from '../deadlines/deadline.store.js';
-import { DeadlineEncryption } from './deadline-encryption.js';
 
 @Injectable()
 export class RedisDeadlineReader implements StoreReader<DeadlineReading> {
@@ -81,18 +80,20 @@ export async function waitingDeadlines(
 export class RedisDeadlineStore extends DeadlineStore {
   readonly namespace: string;
   readonly serializer: DeadlineStore['serializer'];
+  readonly #encryption: ResolvedRedisDeadlineOptions['encryption'];
 
   constructor(
     @Inject(RequestConnection) private readonly connection: RequestConnection,
     @Inject(REQUEST_DEADLINE_SCRIPTS) private readonly scripts: ScriptsOn<DeadlineScripts>,
     @Inject(DeadlinePartitions) private readonly partitions: DeadlinePartitions,
-    @Inject(DeadlineEncryption) private readonly encryption: DeadlineEncryption,
     @Inject(DuePoller) private readonly poller: Pick<DuePoller<DeadlineKeys>, 'hurry'>,
-    @Inject(REDIS_DEADLINE_OPTIONS) { serializer }: Pick<ResolvedRedisDeadlineOptions, 'serializer'>,
+    @Inject(REDIS_DEADLINE_OPTIONS)
+    { serializer, encryption }: Pick<ResolvedRedisDeadlineOptions, 'serializer' | 'encryption'>,
   ) {
     super();
     this.namespace = partitions.namespace;
     this.serializer = serializer;
+    this.#encryption = encryption;
   }
 
   async schedule(name: string, deadlines: readonly NewDeadline[], most: number): Promise<ScheduleReply[]> {
@@ -179,13 +180,15 @@ export class RedisDeadlineStore extends DeadlineStore {
 
   #toWrite(name: string, member: string, { text, ...deadline }: NewDeadline): DeadlineToWrite {
     const { id, key } = deadline;
-    const data = text === undefined ? { text, dataKey: undefined } : this.encryption.encrypted(text, { id, name, key });
+    const data =
+      text === undefined ? { text, dataKey: undefined } : this.#encryption.encrypted(text, { id, name, key });
     return { ...deadline, member, data };
   }
 
   #toDeadline(name: string, fields: Readonly<Record<string, string>>): StoredDeadline {
     const { id = '', key = '', due, at, data, dataKey } = fields;
-    const text = data === undefined ? undefined : this.encryption.decrypted({ text: data, dataKey }, { id, name, key });
+    const text =
+      data === undefined ? undefined : this.#encryption.decrypted({ text: data, dataKey }, { id, name, key });
     return { id, key, text, dueAt: Number(due), scheduledAt: Number(at) };
   }
 }

@@ -3,8 +3,7 @@ import { LeakGuard } from '@nest-session/test-infrastructure';
 import { ManualClock } from '@nest-session/testing';
 import type { DeadlineDispatcher } from '../../src/deadlines/deadline-handlers.js';
 import { EventHandlingError } from '@nest-session/core/internal';
-import { MapDeadlineDelivery } from '../../src/deadlines/map-deadline.module.js';
-import { MapDeadlineStore } from '../../src/deadlines/map-deadline.store.js';
+import { MapDeadlineDelivery, MapDeadlineStore } from '../../src/deadlines/map-deadline.module.js';
 
 LeakGuard.install();
 
@@ -20,6 +19,8 @@ it('knows when the next retry is due, however many deadlines have failed', async
     dispatch: () => Promise.reject(failure),
     broadcast: () => Promise.resolve(),
     idle: () => Promise.resolve(),
+    wantedTypes: () => ['order.payment-due'],
+    hasHandlers: true,
   } as unknown as DeadlineDispatcher;
   const store = new MapDeadlineStore({}, clock);
   const delivery = new MapDeadlineDelivery(failing, store, clock);
@@ -31,18 +32,21 @@ it('knows when the next retry is due, however many deadlines have failed', async
     text: undefined,
     traceparent: undefined,
   };
-  expect(delivery.nextRetry).toBe(Infinity);
+  const retrying = async () => [(await delivery.list())[0]?.retrying, delivery.nextDue];
+  delivery.start();
+  expect(delivery.nextDue).toBe(Infinity);
   for (let i = 0; i < MANY; i++) delivery.deliver({ ...deadline, id: `${i}`, key: `${i}` });
   await delivery.idle();
   const first = clock.now() + SECOND;
-  expect([delivery.retrying, delivery.nextRetry]).toEqual([MANY, first]);
+  expect(await retrying()).toEqual([MANY, first]);
   clock.advance(SECOND / 2);
   delivery.deliver({ ...deadline, id: 'late', key: 'late' });
   await delivery.idle();
-  expect(delivery.nextRetry).toBe(first);
+  expect(delivery.nextDue).toBe(first);
   clock.advance(SECOND / 2);
-  delivery.retryDue();
-  expect([delivery.retrying, delivery.nextRetry]).toEqual([1, first + SECOND / 2]);
+  delivery.runDue();
+  expect(await retrying()).toEqual([1, first + SECOND / 2]);
   await delivery.idle();
-  expect([delivery.retrying, delivery.nextRetry]).toEqual([MANY + 1, first + SECOND / 2]);
+  expect(await retrying()).toEqual([MANY + 1, first + SECOND / 2]);
+  delivery.stop();
 });

@@ -9,9 +9,12 @@ import { DeadlineEvents } from '../../src/deadlines/deadline-event-groups.js';
 import { DeadlineModule } from '../../src/deadlines/deadline.module.js';
 import { DeadlineStore } from '../../src/deadlines/deadline.store.js';
 import { Deadlines } from '../../src/deadlines/deadlines.js';
-import { MapDeadlineModule } from '../../src/deadlines/map-deadline.module.js';
-import { MAP_DEADLINE_CLOCK } from '../../src/deadlines/map-deadline.store.js';
-import type { MapDeadlineModuleOptions } from '../../src/deadlines/deadline.options.js';
+import {
+  MAP_DEADLINE_CLOCK,
+  MapDeadlineModule,
+  type MapDeadlineModuleOptions,
+} from '../../src/deadlines/map-deadline.module.js';
+
 import { OnDeadline } from '../../src/deadlines/deadline-handlers.js';
 import { JsonAttributeSerializer } from '../../../session-core/src/session/json-attribute.serializer.js';
 

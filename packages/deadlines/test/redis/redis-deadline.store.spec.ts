@@ -6,7 +6,7 @@ import { Redis } from 'ioredis';
 import { RequestConnection } from '../../../redis-events/src/connection/request.connection.js';
 import { SingleNode } from '../../../redis-events/src/connection/redis-nodes.js';
 import { RedisDeadlineStore } from '../../src/redis/redis-deadline.store.js';
-import { DeadlineEncryption } from '../../src/redis/deadline-encryption.js';
+import { DeadlineEncryption } from '../../src/redis/redis-deadline.options.js';
 import { KeyRing } from '../../../session-redis/src/encryption/key-ring.js';
 import { DeadlinePartitions } from '../../src/redis/deadline-keys.js';
 import { DeadlineScripts } from '../../src/scripts/deadlines/deadline.scripts.js';
@@ -44,9 +44,11 @@ describe.each([1, 4])('pages of deadlines in %d partitions', (partitions) => {
       connection,
       (redis) => new DeadlineScripts(redis),
       new DeadlinePartitions('nest:deadlines', partitions),
-      new DeadlineEncryption({ ring: new KeyRing(), plainValues: 'read' }),
       { hurry: () => undefined },
-      { serializer: new JsonAttributeSerializer() },
+      {
+        serializer: new JsonAttributeSerializer(),
+        encryption: new DeadlineEncryption({ ring: new KeyRing(), plainValues: 'read' }),
+      },
     );
   });
   afterAll(async () => {

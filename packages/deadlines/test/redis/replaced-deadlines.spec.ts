@@ -5,7 +5,7 @@ import { Redis } from 'ioredis';
 import { RequestConnection } from '../../../redis-events/src/connection/request.connection.js';
 import { SingleNode } from '../../../redis-events/src/connection/redis-nodes.js';
 import { RedisDeadlineStore } from '../../src/redis/redis-deadline.store.js';
-import { DeadlineEncryption } from '../../src/redis/deadline-encryption.js';
+import { DeadlineEncryption } from '../../src/redis/redis-deadline.options.js';
 import type { PlainValues } from '../../../session-redis/src/encryption/session-encryption.js';
 import { type DeadlineKeys, DeadlinePartitions, memberOf } from '../../src/redis/deadline-keys.js';
 import { DeadlineScripts, type DeadlineToWrite } from '../../src/scripts/deadlines/deadline.scripts.js';
@@ -152,9 +152,8 @@ describe('data of a deadline', () => {
       connection,
       () => scripts,
       partitions,
-      new DeadlineEncryption({ ring, plainValues }),
       { hurry: () => undefined },
-      { serializer: new JsonAttributeSerializer() },
+      { serializer: new JsonAttributeSerializer(), encryption: new DeadlineEncryption({ ring, plainValues }) },
     );
   }
 

@@ -20,7 +20,6 @@ import { type BackgroundService, RETRY, settledWithin } from '../timing/backgrou
 import { DueSweeper, reportLate, SweepCounter } from './due.sweeper.js';
 
 export interface CleanupSchedule {
-  /** The name in `SchedulerRegistry`. */
   readonly name: string;
   readonly cron: string;
 }
@@ -95,24 +94,17 @@ export class Cleanup {
     @InjectConnection('background') private readonly client: Redis,
     @Inject(Partitions) private readonly partitions: Partitions,
     @Inject(CleanupTurns) private readonly turns: CleanupTurns,
-    @Inject(DueSweeper) private readonly sweeper: DueSweeper,
+    @Inject(DueSweeper) readonly sweeper: DueSweeper,
     @Inject(EventTrimmer) private readonly trimmer: EventTrimmer,
   ) {}
 
-  get what(): string {
-    return this.sweeper.what;
-  }
-
-  /**
-   * Resolves to whether every partition has been cleaned up within `period` milliseconds. Rejects at the end with the
-   * first error that was no fault of a server; `failed` is told of those.
-   */
+  /** Whether each partition was cleaned up within `period` ms. `failed` hears of faults of servers; else it rejects. */
   async run(period: number, signal: AbortSignal, failed: (error: unknown) => void = () => undefined): Promise<boolean> {
     const end = performance.now() + period;
     const tick: Tick = { end, signal, failed, errors: [], late: 0, isFirst: false, isBusy: false, isWhole: true };
     const nodes = [...partitionsByNode(this.client, this.partitions.all).values()];
     const work = Promise.all(nodes.map((its) => this.#passOver(its, tick))).then(async () => {
-      reportLate(this.what, tick.late);
+      reportLate(this.sweeper.what, tick.late);
       if (tick.isFirst) await this.#checkGroups(tick);
       if (tick.errors.length > 0) throw tick.errors[0];
     });
@@ -215,10 +207,8 @@ export class CleanupJob implements BackgroundService {
     // It is there when the application imports ScheduleModule. A second forRoot() of that would run each @Cron twice.
     @Optional() @Inject(SchedulerRegistry) private readonly registry?: SchedulerRegistry,
   ) {
-    this.#failures = new FailureLog(
-      `The cleanup of ${cleanup.what} failed and will run again`,
-      `The cleanup of ${cleanup.what} works again`,
-    );
+    const what = `The cleanup of ${cleanup.sweeper.what}`;
+    this.#failures = new FailureLog(`${what} failed and will run again`, `${what} works again`);
     this.#job = CronJob.from({
       cronTime: schedule.cron,
       name: schedule.name,
@@ -289,15 +279,11 @@ export class CleanupJob implements BackgroundService {
 
 /** The offset of Node.js where the machine has no time zone that `cron` knows, as with an empty `TZ`. */
 function zoneOfMachine(): { readonly utcOffset?: number } {
-  const isKnown = Intl.DateTimeFormat().resolvedOptions().timeZone !== undefined && hasNextTime();
-  return isKnown ? {} : { utcOffset: -new Date().getTimezoneOffset() };
-}
-
-function hasNextTime(): boolean {
   try {
     new CronTime('* * * * * *').sendAt();
-    return true;
+    if (Intl.DateTimeFormat().resolvedOptions().timeZone !== undefined) return {};
   } catch {
-    return false;
+    // Nor does `cron` know it.
   }
+  return { utcOffset: -new Date().getTimezoneOffset() };
 }

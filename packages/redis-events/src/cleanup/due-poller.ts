@@ -36,10 +36,8 @@ export class DuePoller<Keys extends PartitionKeys> implements BackgroundService 
     partitions: readonly Keys[],
     private readonly signals: HeardSignals,
   ) {
-    this.#failures = new FailureLog(
-      `The search for ${what} that are due failed and will run again`,
-      `The search for ${what} that are due works again`,
-    );
+    const search = `The search for ${what} that are due`;
+    this.#failures = new FailureLog(`${search} failed and will run again`, `${search} works again`);
     const look = { begun: -Infinity, next: 0, isFailing: false, running: undefined };
     this.#looks = new Map(partitions.map((keys) => [keys, { ...look, keys }]));
   }

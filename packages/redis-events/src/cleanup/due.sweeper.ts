@@ -40,10 +40,7 @@ export interface Found {
   readonly delays: readonly number[];
 }
 
-/**
- * By outcome. `claimed`: its event was recorded; `alive`: it is not due any more; `already`: claimed by another call;
- * `corrupt`: stray keys or members that are now dead letters.
- */
+/** `claimed`: event recorded; `alive`: not due any more; `already`: by another call; `corrupt`: dead letters now. */
 export interface SweepResult extends Readonly<Record<ClaimOutcome, number>> {
   readonly buckets: number;
   readonly late: number;

@@ -72,32 +72,19 @@ export function eventRules(
 
 /** How events reach the handlers of a process. */
 export interface EventDeliveryOptions {
-  /**
-   * The group, of which one instance handles each event. A new one begins with the oldest event kept. @default
-   * 'default'
-   */
+  /** The group, of which one instance handles each event. A new one begins with the oldest. @default 'default' */
   group?: string;
-  /**
-   * Whether this process handles events of its group; handlers with `broadcast: true` are called anyway. @default true
-   */
+  /** Whether this process handles events of its group. Broadcast handlers are called anyway. @default true */
   consume?: boolean;
   /** How long an event is kept for groups that lack it. @default '1h' for sessions, '7d' for others */
   retention?: Duration;
   /** Largest number of events, handled or not. The oldest go first. @default 1000000 */
   maxLength?: number;
-  /**
-   * How long the events of a dead instance wait for another one, 1s to 1d. A handler may take longer. @default '30s'
-   */
+  /** How long events of a dead instance wait for another, 1s to 1d. Handlers may take longer. @default '30s' */
   lease?: Duration;
-  /**
-   * Number of attempts before an event becomes a dead letter, 1 to 1000. The back-off is 1 s at first and doubles up to
-   * 5 minutes. An event over which five instances ended becomes one as well. @default 10
-   */
+  /** Attempts before an event becomes a dead letter, 1 to 1000, 1 s to 5 minutes apart. @default 10 */
   attempts?: number;
-  /**
-   * Dead letters. All of them take about 64 MiB at most. Beyond it, the oldest go of the handler in a group whose dead
-   * letters take most room. What goes unseen is logged, and counted in the list of groups.
-   */
+  /** All take about 64 MiB at most. Then the oldest go of the handler whose dead letters take most room. */
   deadLetters?: {
     /** How long a dead letter is kept. At least 1m. @default '30d' */
     retention?: Duration;
@@ -109,7 +96,7 @@ export interface EventDeliveryOptions {
 }
 
 /** The same with defaults. Times are milliseconds. */
-export type ResolvedEventOptions = ReturnType<typeof readEvents>;
+type ResolvedEventOptions = ReturnType<typeof readEvents>;
 
 const SECOND = 1000;
 // A process waits for these itself, and Node.js fires a timer of more than 24 days at once.

@@ -14,10 +14,7 @@ import { namespaceProblem } from '../partitions/namespace.js';
 export interface RedisEventsModuleOptions extends RedisAddressOptions {
   /** Prefix of every key, which nothing else has. Without `{ } * [ ] ? \`. @default 'nest:events' */
   namespace?: string;
-  /**
-   * Number of partitions, 1 to 1024, each in one slot of Redis Cluster. It is recorded at the first start. @default 1;
-   * 64 on Redis Cluster
-   */
+  /** 1 to 1024, each in one slot of a Cluster. Recorded at the first start. @default 1; 64 on Redis Cluster */
   partitions?: number;
   /** How long a call waits for Redis at most, a reconnection included: 10ms to 1d. @default '1s' */
   commandTimeout?: Duration;

@@ -3,10 +3,7 @@ import { isCluster } from './node-with.js';
 
 const closings = new WeakMap<Redis | Cluster, Promise<void>>();
 
-/**
- * Closes a connection for good; commands without a reply fail. Resolves when Redis executes nothing more of it, or
- * ioredis has stopped waiting for that. Never rejects.
- */
+/** For good: commands without a reply fail. Resolves when Redis executes nothing more of it. Never rejects. */
 export function closeConnection(client: Redis | Cluster): Promise<void> {
   // On a connection that has ended, disconnect() keeps the process alive for two seconds.
   if (client.status === 'end') return Promise.resolve();

@@ -31,10 +31,7 @@ export function preparedNode(client: Redis, login?: LoginSource): Redis {
   return sendOwnCommands(client).setMaxListeners(0);
 }
 
-/**
- * Node.js runs timers before it reads sockets. After a long pause of the process, the timer of `socketTimeout` would
- * close a connection whose replies have arrived, or whose commands leave only then.
- */
+/** Node.js runs timers before it reads sockets: after a long pause, `socketTimeout` would close one with replies. */
 function letRepliesArrive(stream: Redis['stream']): Redis['stream'] {
   const destroy = stream.destroy.bind(stream);
   stream.destroy = (error) => {

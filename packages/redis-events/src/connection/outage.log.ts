@@ -48,8 +48,7 @@ export class OutageLog {
     client.on('refresh', () => hasNoAddresses(client) && fail(new Error(NO_ADDRESSES)));
     client.on('ready', () => {
       isUnready = false;
-      if (hasNoAddresses(client)) return;
-      if (this.#mend(client)) this.#tellOfEnd();
+      if (!hasNoAddresses(client)) this.forget(client);
     });
     client.on('end', () => void this.#mend(client));
   }
@@ -59,13 +58,9 @@ export class OutageLog {
     client.on('error', (error: Error) => (this.#reasonOfNode = error));
   }
 
-  /** Its node has lost its slots, and others have them. */
+  /** It is ready, or its node has lost its slots, and others have them. */
   forget(client: Client): void {
-    if (this.#mend(client)) this.#tellOfEnd();
-  }
-
-  #tellOfEnd(): void {
-    this.#ofNoRequest.runInAsyncScope(() => logger.log('Redis can be reached again'));
+    if (this.#mend(client)) this.#ofNoRequest.runInAsyncScope(() => logger.log('Redis can be reached again'));
   }
 
   #report(reason: Error): void {

@@ -17,10 +17,9 @@ export function assertOfIoredis(isThere: boolean, what: string): void {
 const prototypes = new WeakMap<object, object>();
 
 /**
- * From now on, no transformer touches what the methods of a client send, no script of the same name replaces it, and
- * only Redis sees the arguments. ioredis shows those to its tracing channels, to instrumentations, in errors and in its
- * debug log, and none of these hides those of a script. Ours are attributes, names of users, and ids, which may be
- * tokens. @throws Error where this version of ioredis sends commands in another way
+ * From now on, no transformer touches what a client sends, no script of the same name replaces it, and only Redis sees
+ * the arguments: attributes, names of users and ids, which ioredis shows to tracing channels, in errors and in its log.
+ * @throws Error where this version of ioredis sends commands in another way
  */
 export function sendOwnCommands<T extends Client>(client: T): T {
   assertOfIoredis(typeof client.sendCommand === 'function', '`sendCommand()` of a client');
@@ -84,10 +83,7 @@ type CommandClass = typeof Command;
 
 export const HIDDEN = '?';
 
-/**
- * How many arguments may be seen: of a script its hash and the number of keys; all where ioredis reads them, or where
- * they say only what a connection is for; else none.
- */
+/** How many arguments may be seen: all where ioredis reads them, or they say what a connection is for; else none. */
 const SEEN = new Map([
   ['eval', 2],
   ['evalsha', 2],

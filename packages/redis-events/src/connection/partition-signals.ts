@@ -9,10 +9,7 @@ import { InjectConnection } from './redis-connections.js';
 import type { RedisNodes } from './redis-nodes.js';
 import { isReply } from './server-faults.js';
 
-/**
- * `events`: there are new ones; `retries`: some may be due; `end 500`: something is due in so many milliseconds;
- * `missed`: signals may have been missed until now. Producers may have others.
- */
+/** `events`; `retries`: some may be due; `end 500`: in so many ms; `missed`: others may be; those of producers. */
 export type Signal = string;
 
 // Milliseconds. A heartbeat confirms that the signals are heard.
@@ -20,10 +17,7 @@ const HEARTBEAT = 1000;
 // Milliseconds. A user of Redis may get the right meanwhile.
 const AFTER_REFUSAL = 60_000;
 
-/**
- * Hears the signals of all partitions, on sharded channels, by one connection to each node. They are hints on top of
- * polls; `missed` tells when some may be lost. A single partition has none.
- */
+/** Hears the signals of all partitions, on sharded channels: hints on top of polls. A single partition has none. */
 @Injectable()
 export class PartitionSignals<Keys extends PartitionKeys = PartitionKeys> {
   readonly #partitions: readonly Keys[];
@@ -48,10 +42,7 @@ export class PartitionSignals<Keys extends PartitionKeys = PartitionKeys> {
     this.#listeners.push(listener);
   }
 
-  /**
-   * Calls the listener about once a second with the partitions of which all signals that were sent before `since`, a
-   * monotonic time, have been heard since `missed`.
-   */
+  /** About once a second: of these partitions, all signals sent before `since`, a monotonic time, have been heard. */
   onConfirmation(listener: (partitions: readonly Keys[], since: number) => void): void {
     this.#confirmations.push(listener);
   }

@@ -36,13 +36,9 @@ export function isOfCluster(address: RedisAddress): address is ClusterAddress {
   return 'cluster' in address;
 }
 
-/** Options of `RedisSessionModule.forRoot()` that say where Redis is. */
+/** Where Redis is: one of `url`, `sentinels`, `cluster` and `client`. */
 export interface RedisAddressOptions {
-  /**
-   * URL of Redis, such as `redis://user:password@host:6379/0`, or `rediss://`, with user and password percent-encoded.
-   * Give one of `url`, `sentinels`, `cluster` and `client`. A value of `undefined` is logged as a warning. @default
-   * 'redis://localhost:6379'
-   */
+  /** As `redis://user:password@host:6379/0` or `rediss://`, percent-encoded. @default 'redis://localhost:6379' */
   url?: string | undefined;
   /** Some Sentinels that know the master. Where they ask for a password of their own, give a `client`. */
   sentinels?: readonly RedisNodeAddress[];
@@ -56,20 +52,15 @@ export interface RedisAddressOptions {
   /** With `sentinels` or `cluster`: the user for all servers. A `url` has it in itself. */
   username?: string;
   /**
-   * With `sentinels` or `cluster`: the password for all servers. A `url` has it in itself. Where it changes, as a token
-   * of IAM or Entra ID does, a function, also with a `url` that has only the user: called before each connection, which
-   * waits up to 10 s for it, and once a minute, to log open connections in again.
+   * With `sentinels` or `cluster`: that of all servers. Where it changes, as a token of IAM or Entra ID does, a
+   * function, also with a `url` that has only the user: called before each connection, and once a minute.
    */
   password?: string | (() => string | Promise<string>);
-  /**
-   * With a `rediss://` url, `sentinels` or `cluster`: options of `tls.connect()` of Node.js for all connections, such
-   * as `ca`, `cert`, `key` and `servername`. By default a server's certificate must be valid for its host.
-   */
+  /** Options of `tls.connect()`, such as `ca`, `cert`, `key` and `servername`. Not with a `client`. */
   tls?: ConnectionOptions;
   /**
-   * Your own ioredis `Redis` or `Cluster`, without a `keyPrefix`. The library makes connections of its own to its
-   * addresses, with its credentials and TLS, and neither changes nor closes yours. A new `options.password` (of a
-   * Cluster `options.redisOptions.password`) is used within a minute, and whenever they connect.
+   * Your own ioredis client, without a `keyPrefix`. The library makes connections of its own like it, and neither
+   * changes nor closes yours. A new password in its options is used within a minute, and whenever they connect.
    */
   client?: Redis | Cluster;
 }
@@ -136,7 +127,8 @@ export function readAddress(
     case 'sentinels':
       return { sentinels: { sentinels: [...sentinels], name: name!, ...credentials, ...tlsOfBoth(tls) }, password };
     default:
-      return { ...serverAt(url, tls), password };
+      // ioredis takes REDISS:// for an address without TLS.
+      return { url: url ?? DEFAULT_URL, tls: ofUrl?.protocol === 'rediss:' ? (tls ?? {}) : undefined, password };
   }
 }
 
@@ -187,15 +179,6 @@ function readNodes(
 function isNodeAddress(value: unknown): value is RedisNodeAddress {
   const { host, port } = Object(value) as Record<keyof RedisNodeAddress, unknown>;
   return typeof host === 'string' && host !== '' && Number.isInteger(port) && Number(port) > 0 && Number(port) < 65_536;
-}
-
-function serverAt(url = DEFAULT_URL, tls: ConnectionOptions | undefined) {
-  // ioredis takes REDISS:// for an address without TLS.
-  return { url, tls: protocolOf(url) === 'rediss:' ? (tls ?? {}) : undefined };
-}
-
-function protocolOf(url: string): string {
-  return URL.canParse(url) ? new URL(url).protocol : '';
 }
 
 // Not `instanceof`: the application may have another copy of ioredis.

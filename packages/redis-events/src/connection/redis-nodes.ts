@@ -102,10 +102,7 @@ const PAUSE = 20;
 // before its first write.
 const OF_MOVED_KEY = /^ERR Script attempted to access a non local key/;
 
-/**
- * Connections to the primaries of a Redis Cluster, of which ioredis finds out who has which slots. Its own client of a
- * Cluster is not for requests: it sends commands without a reply again, also after the request has failed.
- */
+/** Connections to the primaries of a Cluster. ioredis' own client would send commands of requests a second time. */
 export class ClusterNodes implements RequestNodes {
   readonly #nodes = new Map<Address, Redis>();
   readonly #listeners: ((client: Redis) => void)[] = [];

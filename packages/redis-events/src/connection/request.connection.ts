@@ -28,10 +28,7 @@ const UNTIL_MOVED = 20;
 
 type RequestRules = Pick<ConnectionOptions, 'commandTimeout'> & Partial<Pick<ConnectionOptions, 'replicas'>>;
 
-/**
- * Runs the commands of requests. A call takes at most the command timeout, a reconnection included, then fails with a
- * SessionStoreError. A command is never sent twice: without a reply, it may still take effect.
- */
+/** Runs the commands of requests, within the command timeout, never twice. Without a reply, they may take effect. */
 @Injectable()
 export class RequestConnection {
   readonly #commandTimeout: number;
@@ -60,18 +57,14 @@ export class RequestConnection {
     writers.onOpen((client) => this.#replicated.set(client, new ReplicatedWrites(client, replicas, timeout)));
   }
 
-  /**
-   * Runs commands on the node that has a key, or on any. All their keys are in its slot. While keys move to another
-   * node, several commands may all be sent once more.
-   */
+  /** On the node that has a key, or on any. While keys move to another node, several commands may all be sent again. */
   run<T>(command: RedisCommand<T>, key?: string): Promise<T> {
     return this.#begin(this.nodes, false, command, key);
   }
 
   /**
-   * The same for commands that write. Resolves when as many replicas have it as the option `replicas` says; when that
-   * fails, the node has executed them. While the keys of the slot move, it waits: a script would make keys that it
-   * derives.
+   * The same for commands that write. Resolves when as many replicas have it as `replicas` says. While the keys of the
+   * slot move, it waits: a script would make keys that it derives.
    */
   write<T>(command: RedisCommand<T>, key: string, { awaitsReplicas = true } = {}): Promise<T> {
     return this.#begin(awaitsReplicas ? this.writers : this.nodes, true, command, key);
@@ -186,10 +179,7 @@ interface Turn {
   ends: number;
 }
 
-/**
- * The calls that wait for Redis, in the order in which their time passes, with one timer for the oldest. The time of a
- * call begins when its turn of the event loop ends: before, its commands may not have left.
- */
+/** The calls that wait for Redis, in order, with one timer. Their time begins when their turn of the loop ends. */
 export class WaitingCalls<Call extends object> {
   readonly #turns = new Map<Call, Turn>();
   #turn: Turn | undefined;
@@ -261,9 +251,8 @@ export class WaitingCalls<Call extends object> {
 }
 
 /**
- * Lets writes succeed only when enough replicas have them. One WAIT at the end of a turn of the event loop asks that
- * for all that the turn has written. Redis executes nothing else of the connection meanwhile, so further writes gather:
- * one by one, each would wait for all before it.
+ * Lets writes succeed only when enough replicas have them. One WAIT asks for all that a turn has written: Redis
+ * executes nothing else of the connection meanwhile, so further writes gather.
  */
 export class ReplicatedWrites {
   readonly client: Redis;

@@ -35,10 +35,7 @@ export function isFaultOfServer(error: unknown): boolean {
   return NO_REPLY.test(error.message) || SYSTEM_ERROR.test(String((error as NodeJS.ErrnoException).code));
 }
 
-/**
- * Repeats background work while Redis is at fault, so that it succeeds soon after. `failed` is told of each attempt.
- * @throws the error of the work, when that is no fault of the server, or the signal is aborted
- */
+/** Repeats background work while Redis is at fault. @throws the error of any other fault, or when it is aborted */
 export async function untilSound<T>(
   work: () => Promise<T>,
   signal: AbortSignal,

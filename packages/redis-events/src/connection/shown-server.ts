@@ -43,12 +43,6 @@ export function shownAddress(address: RedisAddress): string {
   return [...partsOf(address), ...(isGiven ? ['as in option `client`'] : [])].join(', ');
 }
 
-/** Whether connections to it speak TLS. */
-function usesTls(address: RedisAddress): boolean {
-  const [, ...parts] = partsOf(address);
-  return parts.includes('TLS');
-}
-
 function partsOf(address: RedisAddress): string[] {
   return isOfCluster(address) ? partsOfCluster(address) : partsOfServer(optionsOf(address));
 }
@@ -89,7 +83,8 @@ const SILENCE = /no reply within|ETIMEDOUT/;
 
 export function unreachableError(address: RedisAddress, cause: unknown): SessionStoreError {
   const reason = shownError(cause);
-  const ofTls = usesTls(address) && SILENCE.test(reason) ? ': a port without TLS does not reply to TLS' : '';
+  const isOfTls = partsOf(address).slice(1).includes('TLS') && SILENCE.test(reason);
+  const ofTls = isOfTls ? ': a port without TLS does not reply to TLS' : '';
   const advice = adviceFor(cause) || `. Start it, or correct its address${ofTls}`;
   return new SessionStoreError(`Redis (${shownAddress(address)}) cannot be reached: ${reason}${advice}`, { cause });
 }

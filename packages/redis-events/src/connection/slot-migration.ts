@@ -3,10 +3,7 @@ import { isReply } from './server-faults.js';
 
 type SendCommand = Redis['sendCommand'];
 
-/**
- * A client for one call while the keys of its slot move. It sends one command after the other, and asks the new node
- * where the old one no longer has the key. It sends nothing once the call has failed.
- */
+/** A client for one call while the keys of its slot move: asks the new node where the old one no longer has the key. */
 export function duringSlotMigration(from: Redis, to: Redis, isOpen: () => boolean): Redis {
   let last: Promise<unknown> = Promise.resolve();
   const send: SendCommand = (command) => {

@@ -14,10 +14,7 @@ interface Handling {
   asksSince: number;
 }
 
-/**
- * The entries that an instance handles now, up to a limit. With several partitions, one whose node does not reply in
- * time gives its place to entries of other nodes. Never do more handlers run than there are places.
- */
+/** The entries that an instance handles now. Those of a node that does not reply in time give up their places. */
 export class ConcurrencyLimiter {
   readonly #running = new Map<string, Handling>();
   readonly #emitter = new EventEmitter();

@@ -110,10 +110,7 @@ export class ConsumerGroupMember {
     return this.unread.close();
   }
 
-  /**
-   * Up to `count` entries whose retry is due or whose lease has ended. Stops when the signal is aborted: asking Redis
-   * would make this instance a member again. @throws the error of a partition, when there are none
-   */
+  /** Entries whose retry is due or whose lease has ended. @throws the error of a partition, when there are none */
   async pickUpEvents(count: number, signal: AbortSignal): Promise<PendingEvent[]> {
     if (signal.aborted) return [];
     const left = await this.#unfinished();

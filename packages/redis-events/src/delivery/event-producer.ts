@@ -23,11 +23,9 @@ export type EventHandlers<Event> = Pick<
   whenBroadcastIsWanted?(begin: () => Promise<void>): void;
 };
 
-/** One kind of events: what the entries are that its scripts add to a stream, and who handles them. */
 export abstract class EventProducer<Event = unknown> {
   abstract readonly kind: EntryKind;
   abstract readonly handlers: EventHandlers<Event>;
-  /** The class that lists groups and dead letters, as log lines name it. */
   abstract readonly groupsClass: string;
 
   /** The event of an entry with its data, empty when that is lost. Undefined: this version does not know the type. */

@@ -45,11 +45,7 @@ interface Reading {
   gap: string | undefined;
 }
 
-/**
- * Reads every event that is recorded after its start and calls the broadcast handlers of this instance, in recorded
- * order, one after the other. No event is kept for it. After an outage it continues where it was, and reports a gap
- * when unread events are gone.
- */
+/** Calls broadcast handlers with every event since its start, in recorded order. Reports a gap where some are gone. */
 @Injectable()
 export class EventBroadcaster<Event> implements BackgroundService {
   readonly #stopping = new AbortController();

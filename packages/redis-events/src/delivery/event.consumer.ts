@@ -18,10 +18,7 @@ const PAUSE_WHILE_RETRIES_RUN = 25;
 // Each instance takes events over by its own lease: during a deployment, others may have the default of 30 s.
 const LONGEST_RENEWAL = 10_000;
 
-/**
- * Reads the events of its group and calls their handlers, at least once, and exactly once without faults: new events in
- * recorded order, before retries. A failed event is retried by any instance, and becomes a dead letter in the end.
- */
+/** Calls the handlers of its group, at least once: new events in recorded order, before retries of any instance. */
 @Injectable()
 export class EventConsumer<Event> implements BackgroundService {
   readonly #limiter: ConcurrencyLimiter;
@@ -64,10 +61,7 @@ export class EventConsumer<Event> implements BackgroundService {
     await told;
   }
 
-  /**
-   * Begins no more entries, and releases those not begun. When the handlers that run have finished, or were given up,
-   * it releases the rest, and leaves the group.
-   */
+  /** Begins no more entries. Leaves the group when the handlers that run have finished, or were given up. */
   stop(): Promise<void> {
     if (this.#stopping.signal.aborted) return this.#ended;
     this.#stopping.abort();
@@ -183,7 +177,9 @@ export class EventConsumer<Event> implements BackgroundService {
 
   #begin(event: PendingEvent): void {
     const { entry, redelivered } = event;
-    if (this.#stopping.signal.aborted || this.#isHandledHere(entry)) return;
+    // Where its renewal was late, it picks up an entry of its own, whose handlers may have finished since.
+    const isHandledHere = this.#limiter.has(entry) || this.#acknowledged.has(nameOf(entry));
+    if (this.#stopping.signal.aborted || isHandledHere) return;
     this.#limiter.begin(entry, redelivered, () =>
       this.#handle(event).catch((error: unknown) => {
         // After stop(), the entry was released: another instance handles it.
@@ -193,11 +189,6 @@ export class EventConsumer<Event> implements BackgroundService {
           );
       }),
     );
-  }
-
-  /** Whether it has picked up an entry of its own: its renewal was late, and its handlers may have finished since. */
-  #isHandledHere(entry: StreamEntry): boolean {
-    return this.#limiter.has(entry) || this.#acknowledged.has(nameOf(entry));
   }
 
   async #handle(event: PendingEvent): Promise<void> {

@@ -33,11 +33,7 @@ const LETTERS_PER_CALL = 10;
 /** Idle time after which a dead instance is removed. If it is alive after all, it joins its group again. */
 const HOUR = 3_600_000;
 
-/**
- * Trims the events streams, with the data that only an event needs, and the dead letters: what is older than the grace
- * period and handled by every group, and what is beyond `events.retention` and `events.maxLength`. Any number of
- * instances may trim at once: the scripts decide.
- */
+/** Trims events and dead letters. Any number of instances may do so at once: the scripts decide what may go. */
 @Injectable()
 export class EventTrimmer {
   /** The groups without a living instance, and what the log has said of them. */

@@ -15,10 +15,7 @@ export type HeardSignals = Pick<PartitionSignals, 'onSignal' | 'heardSince'>;
 const SLOW_POLL = 60_000;
 const POLL = 500;
 
-/**
- * Which partitions are asked next, in the order in which they were asked last: those that were not for a while, and
- * those of which somebody has told since.
- */
+/** Which partitions are asked next: those that were not for a while, and those of which somebody has told since. */
 export class PartitionTurns {
   /** When each was asked: monotonic time, in that order. */
   readonly #askedAt: Map<PartitionKeys, number>;
@@ -93,10 +90,7 @@ export class PartitionTurns {
 const PATIENCE = 1000;
 const PATIENCE_IN_OUTAGE = 50;
 
-/**
- * Asks several partitions at once. Those whose node does not reply hold up nobody: they are not asked again until they
- * have replied, and their replies are taken in a later round.
- */
+/** Asks several partitions at once. One whose node is silent holds up nobody: its reply is taken in a later round. */
 export class PartitionReplies<Reply> {
   readonly #asked = new Map<PartitionKeys, Promise<void>>();
   readonly #failing = new Set<PartitionKeys>();
@@ -171,10 +165,7 @@ export class PartitionReplies<Reply> {
   }
 }
 
-/**
- * Reads new entries for a group: with a single partition by a command that waits for them, with several when signals
- * tell of some, because no command waits for two slots. With fewer free places than partitions, they take turns.
- */
+/** Reads new entries for a group. No command waits for two slots: with several partitions, signals tell of some. */
 @Injectable()
 export class UnreadEventReader {
   readonly #partitions: readonly PartitionKeys[];

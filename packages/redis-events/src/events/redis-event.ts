@@ -36,9 +36,7 @@ export class RedisEvent<Type extends string = string> {
   readonly id: string;
   /** The type with which it was recorded. */
   readonly type: Type;
-  /**
-   * The data with which it was recorded; undefined without any. @throws RedisEventDataError where they cannot be read
-   */
+  /** The data with which it was recorded, if any. @throws RedisEventDataError where they cannot be read */
   declare readonly data: RedisEventData<Type>;
   /** When it was recorded: epoch milliseconds by the clock of Redis. */
   readonly at: number;
@@ -59,10 +57,7 @@ export class RedisEvent<Type extends string = string> {
   }
 }
 
-/**
- * Thrown when the data of an event cannot be stored as they are, or not be read. The message names the type and, for a
- * nested value, its path. It never quotes a value.
- */
+/** The data of an event cannot be stored as they are, or not be read. It names type and path, never a value. */
 export class RedisEventDataError extends Error {
   /** Always 'RedisEventDataError'. */
   override readonly name = 'RedisEventDataError';
@@ -88,9 +83,7 @@ export function typeProblem(type: unknown): string | undefined {
 
 /** Options of `@OnRedisEvent`. */
 export interface OnRedisEventOptions {
-  /**
-   * Calls the method on every instance, with what is recorded while it runs. A failure is only logged. @default false
-   */
+  /** Calls it on every instance, with what is recorded meanwhile. Failures are only logged. @default false */
   readonly broadcast?: boolean;
 }
 

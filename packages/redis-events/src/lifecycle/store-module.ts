@@ -59,17 +59,13 @@ interface StoreParts<Given> {
   readonly partitions: Type<Partitions> | undefined;
   readonly producer: Type<EventProducer>;
   readonly sweeper: { readonly useExisting: InjectionToken } | { readonly useValue: DueSweeper };
-  /** The name of its cleanup in `SchedulerRegistry`. */
   readonly cleanupJob: string;
 }
 
 const CONNECTION_NAMES = ['request', 'writes', 'background', 'subscriber', 'notifications', 'signals'] as const;
 const BACKGROUND = connectionToken('background');
 
-/**
- * The providers that every module has which keeps entries in Redis and delivers them, in front of its own. They connect
- * and start nothing.
- */
+/** What every module provides that keeps entries in Redis and delivers them. They connect and start nothing. */
 export function storeProviders<Given>(parts: StoreParts<Given>): Provider[] {
   const { module, given, options, resolve, usesShared, partitions, producer, sweeper, cleanupJob } = parts;
   const shared = usesShared ? [{ token: CONNECTIONS_TO_SHARE, optional: true }] : [];

@@ -41,10 +41,7 @@ export interface ServicesOfStore {
 // Milliseconds that a shutdown waits for background work.
 const PATIENCE = 5000;
 
-/**
- * Starts the background work when the application is complete, and ends it in the order that loses nothing: it begins
- * nothing new, then Nest closes the server, then requests and handlers finish, then connections close.
- */
+/** Ends the background work in the order that loses nothing: new work, server, requests and handlers, connections. */
 export class StoreLifecycle implements OnApplicationBootstrap, BeforeApplicationShutdown, OnApplicationShutdown {
   #handled: Promise<unknown> = Promise.resolve();
 

@@ -51,7 +51,7 @@ const ADVICE: readonly (readonly [kind: RegExp, advice: string])[] = [
   ],
   [
     /^NOJSON/,
-    'Its application of Spring keeps it by Java serialization: run `nest-session spring`, which prints the Java code ' +
+    'Its application of Spring keeps it by Java serialization: the page "One Redis with Spring Boot" has the Java code ' +
       'for JSON',
   ],
   [DENIED, 'Grant this user of Redis the rights of the page "Securing Redis" of the documentation'],

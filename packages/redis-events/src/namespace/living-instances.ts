@@ -12,10 +12,7 @@ export const ALIVE = 3 * SIGN_INTERVAL;
 const KEPT = 86_400_000;
 const NOBODY = '';
 
-/**
- * The instances of a namespace that are alive, also those that handle no events. Each signs before it reads which
- * partitions there are. No request does.
- */
+/** The instances of a namespace that are alive. Each signs before it reads which partitions there are. */
 export class LivingInstances implements BackgroundService {
   readonly #stopping = new AbortController();
   // Where Redis allows no sign, the next one is tried all the same.

@@ -153,10 +153,7 @@ const INTERVAL = 5000;
 // Milliseconds.
 const RENEWAL = 60_000;
 
-/**
- * Keeps connections usable that nobody uses for a while, which networks forget: it asks for the time over them, and
- * where no reply comes, ioredis connects anew. Logs in again before a changed password is no longer valid.
- */
+/** Asks for the time over connections that networks forget, and logs in again before a changed password is invalid. */
 export class ConnectionUpkeep implements BackgroundService {
   readonly #sent = new WeakMap<Redis, number>();
   readonly #failures = new FailureLog(
@@ -214,30 +211,30 @@ export class ConnectionUpkeep implements BackgroundService {
 
 /** No event comes of an eviction: nothing is left to record it. */
 export class EvictionCheck {
-  readonly #evicting = new Map<string, string>();
+  #told = '';
 
   constructor(private readonly partitions: Pick<Partitions, 'all' | 'owner'>) {}
 
-  /** Warns once of each policy of a node. A node whose policy cannot be found out is left as it was. Never rejects. */
+  /** Warns once, until the policies have changed. Never rejects. */
   async look(connection: Connection): Promise<void> {
     const found = await nodeMemory(connection, this.partitions);
-    const learned = [...found].map(([{ options }, { policy }]) =>
-      this.#learn(`${options.host}:${options.port}`, policy),
+    const policies = [...found].map(
+      ([
+        {
+          options: { host, port },
+        },
+        { policy },
+      ]) => {
+        if (policy === 'noeviction') return [];
+        return found.size > 1 ? `${shownText(policy)} on ${host}:${port}` : shownText(policy);
+      },
     );
-    if (!learned.includes(true)) return;
-    const several = found.size > 1 || this.#evicting.size > 1;
-    const policies = [...this.#evicting].map(([address, policy]) => policy + (several ? ` on ${address}` : ''));
-    logger.warn(
-      `Redis may evict ${lossOf(this.partitions.owner.holds)}: its maxmemory-policy is ${policies.join(', ')}. ` +
-        'Set it to noeviction',
-    );
-  }
-
-  #learn(address: string, policy: string): boolean {
-    const isNews = policy !== 'noeviction' && this.#evicting.get(address) !== shownText(policy);
-    if (policy === 'noeviction') this.#evicting.delete(address);
-    else this.#evicting.set(address, shownText(policy));
-    return isNews;
+    const told = policies.flat().join(', ');
+    if (told !== '' && told !== this.#told)
+      logger.warn(
+        `Redis may evict ${lossOf(this.partitions.owner.holds)}: its maxmemory-policy is ${told}. Set it to noeviction`,
+      );
+    this.#told = told;
   }
 }
 

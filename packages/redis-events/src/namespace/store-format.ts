@@ -22,29 +22,21 @@ export interface StoreFormat {
 /** What this version knows. A change that old instances can ignore raises `version` alone. */
 export const FORMAT: StoreFormat = { version: 3, oldest: 3, minReader: 3, minWriter: 3 };
 
-const FORMAT_FIELDS = ['version', 'minReader', 'minWriter'] as const;
+/** Since when instances have the option `maxSessions`, in epoch milliseconds. */
+export const LIMITED_SINCE = 'limitedSince';
 
-type Recorded = readonly (string | null | undefined)[];
+const FORMAT_FIELDS = ['version', 'minReader', 'minWriter'] as const;
+const FIELDS = [...FORMAT_FIELDS, 'partitions', 'holds', 'ids', LIMITED_SINCE] as const;
+
+type Recorded = Readonly<Record<(typeof FIELDS)[number], string | null>>;
 
 interface Access {
   readonly writes: boolean;
 }
 
-function raised([version, minReader, minWriter]: Recorded, own: StoreFormat) {
-  return {
-    version: Math.max(Number(version ?? 0), own.version),
-    minReader: Math.max(Number(minReader ?? version ?? 0), own.minReader),
-    minWriter: Math.max(Number(minWriter ?? version ?? 0), own.minWriter),
-  };
-}
-
-/** Undefined: none. Without the last two of these fields, the first one counts for them. */
-function formatProblem(
-  [version, minReader, minWriter]: Recorded,
-  own: StoreFormat,
-  { writes }: Access,
-): string | undefined {
-  const needed = (writes ? minWriter : minReader) ?? version;
+function formatProblem(recorded: Recorded, own: StoreFormat, { writes }: Access): string | undefined {
+  const { version } = recorded;
+  const needed = recorded[writes ? 'minWriter' : 'minReader'] ?? version;
   if (!(Number(version) >= own.oldest)) {
     return (
       `have format ${String(version)}, but this version of the library understands format ${own.oldest} and later. Use ` +
@@ -77,22 +69,26 @@ export async function checkServer(connection: Connection, { meta, owner }: Parti
 }
 
 /**
- * Checks that this version, which knows `own`, can use the data in Redis. The first instance records the format, the
- * number of partitions and the form of ids; the first one that writes a newer format raises it. @throws
- * InvalidSessionOptionsError when they differ
+ * Checks that this version, which knows `own`, can use the data. The first instance records the format, the number of
+ * partitions and the form of ids; the first one of a newer format raises it. @throws InvalidSessionOptionsError
  */
 export async function checkStore(connection: Connection, partitions: Partitions, own = FORMAT): Promise<void> {
-  const { count, owner } = partitions;
+  const { meta, count, owner } = partitions;
   let known = await recorded(connection, partitions);
-  if ([known.record, known.holds, known.format[0]].includes(null)) {
-    await recordFirst(connection, partitions, { own, knowsFormat: known.format[0] !== null });
-    known = await recorded(connection, partitions);
+  const { version, minReader, minWriter } = own;
+  const format = known.version === null && { minReader, minWriter, version };
+  const first = Object.entries({ ...format, partitions: count, holds: owner.holds });
+  // Written only when missing, so that an instance also starts on a Redis that is out of memory.
+  const missing = first.filter(([field]) => known[field as keyof Recorded] === null);
+  for (const [field, value] of missing) await connection.run((client) => client.hsetnx(meta, field, value), meta);
+  if (missing.length > 0) known = await recorded(connection, partitions);
+  refuseFor(partitions, formatProblem(known, own, { writes: true }));
+  if (known.holds !== owner.holds) refuse(partitions, holdsProblem(String(known.holds), owner));
+  if (known.partitions !== `${count}`) refuse(partitions, partitionsProblem(String(known.partitions), partitions));
+  if (FORMAT_FIELDS.some((field) => Number(known[field]) < own[field])) {
+    const toRaise = FORMAT_FIELDS.flatMap((field) => [field, own[field]]);
+    await connection.run((client) => namespaceScripts(client)('raise-format', [meta], toRaise), meta);
   }
-  const { record, holds, format } = known;
-  refuseFor(partitions, formatProblem(format, own, { writes: true }));
-  if (holds !== owner.holds) refuse(partitions, holdsProblem(String(holds), owner));
-  if (record !== `${count}`) refuse(partitions, partitionsProblem(String(record), partitions));
-  await raiseFormat(connection, partitions, format, own);
   if (owner.ids !== undefined) await checkIds(connection, partitions, owner.ids, known.ids);
   // With one partition there are no ledgers.
   if (owner.limits !== undefined && count > 1) await recordLimits(connection, partitions, known.limitedSince);
@@ -126,42 +122,12 @@ async function recordLimits(connection: Connection, { meta, owner }: Partitions,
   }
 }
 
-async function recorded(connection: Connection, { meta }: Partitions) {
-  const reply = await connection.run(
-    (client) => client.hmget(meta, 'ids', LIMITED_SINCE, 'partitions', 'holds', ...FORMAT_FIELDS),
-    meta,
-  );
-  const [ids = null, limitedSince = null, record = null, holds = null, ...format] = reply;
-  return { record, holds, ids, limitedSince, format };
+async function recorded(connection: Connection, { meta }: Partitions): Promise<Recorded> {
+  const texts = await connection.run((client) => client.hmget(meta, ...FIELDS), meta);
+  return Object.fromEntries(FIELDS.map((field, i) => [field, texts[i] ?? null])) as Recorded;
 }
 
-/** Written only when missing, so that an instance also starts on a Redis that is out of memory. */
-async function recordFirst(
-  connection: Connection,
-  { meta, count, owner }: Partitions,
-  { own, knowsFormat }: { readonly own: StoreFormat; readonly knowsFormat: boolean },
-): Promise<void> {
-  const { version, minReader, minWriter } = own;
-  const first = { ...(!knowsFormat && { minReader, minWriter }), version, partitions: count, holds: owner.holds };
-  for (const [field, value] of Object.entries(first))
-    await connection.run((client) => client.hsetnx(meta, field, value), meta);
-}
-
-async function raiseFormat(
-  connection: Connection,
-  { meta }: Partitions,
-  format: readonly (string | null)[],
-  own: StoreFormat,
-): Promise<void> {
-  const toRecord = Object.entries(raised(format, own));
-  if (toRecord.every(([, number], i) => `${number}` === format[i])) return;
-  await connection.run((client) => namespaceScripts(client)('raise-format', [meta], toRecord.flat()), meta);
-}
-
-/**
- * For a command that moves sessions: it records nothing itself. @throws InvalidSessionOptionsError when no application
- * has started in the namespace, or one of another format
- */
+/** For a command that moves sessions. @throws InvalidSessionOptionsError for an unused namespace, or another format */
 export function recordedPartitions(client: Redis, partitions: Partitions): Promise<string> {
   return recordedIn({ run: (command) => command(client) }, partitions, { writes: true });
 }
@@ -177,19 +143,17 @@ export async function settledPartitions(
   return Number(record);
 }
 
-/** Since when instances have the option `maxSessions`, in epoch milliseconds. */
-export const LIMITED_SINCE = 'limitedSince';
-
 async function recordedIn(connection: Connection, partitions: Partitions, access: Access): Promise<string> {
-  const { record, holds, format } = await recorded(connection, partitions);
-  if (record === null) {
+  const known = await recorded(connection, partitions);
+  if (known.partitions === null) {
     throw new InvalidSessionOptionsError('RedisSessionModule', [
       `No application has started in namespace ${JSON.stringify(partitions.namespace)} yet.`,
     ]);
   }
-  refuseFor(partitions, formatProblem(format, FORMAT, access));
+  const { holds } = known;
+  refuseFor(partitions, formatProblem(known, FORMAT, access));
   if (holds !== null && holds !== partitions.owner.holds) refuse(partitions, holdsProblem(holds, partitions.owner));
-  return record;
+  return known.partitions;
 }
 
 export function shownCount(partitions: string): string {

@@ -24,9 +24,7 @@ import { isAnswer, isFaultOfServer } from '../connection/server-faults.js';
 import { RETRY } from '../timing/background-service.js';
 
 export interface ListenerPace {
-  /** The time between two PINGs. */
   readonly heartbeat: number;
-  /** The time between two checks that notifications arrive. */
   readonly probe: number;
 }
 
@@ -149,7 +147,6 @@ export class ListenerSubscription implements KeyspaceSubscription {
   constructor(
     private readonly options: KeyspaceSubscriptionOptions,
     database: number,
-    /** Milliseconds between two checks. */
     private readonly interval: number,
     /** Forgets it. Returns those that are left. */
     private readonly remove: () => readonly ListenerSubscription[],
@@ -274,7 +271,6 @@ class NotificationQueue {
   constructor(
     private readonly concurrency: number,
     private readonly handler: (notification: KeyspaceNotification) => unknown,
-    /** Called with each notification that was not handled. */
     private readonly onError: (error: unknown, notification: KeyspaceNotification) => unknown = (error, { event }) =>
       this.#log(error, event),
   ) {}
@@ -345,21 +341,17 @@ const MOST_LOOKS = 200;
 // A prefix with a hash tag has keys on one node only. For any other prefix, a key on the node is soon found.
 const MOST_DRAWS = 2000;
 
-/**
- * The part of a subscription on one node: it sets the flags of `notify-keyspace-events`, checks with a canary whether
- * notifications arrive, and reports when some may have been missed.
- */
+/** The part of a subscription on one node: sets the flags, checks with a canary that it hears Redis, tells of gaps. */
 class NodeSubscription {
-  #state: KeyspaceState = 'connecting';
-  #reason: string | undefined;
+  state: KeyspaceState = 'connecting';
+  reason: string | undefined;
   /** Counts lost connections and the end, because the result of a check is valid for one connection only. */
   #gone = 0;
   #isSubscribed = false;
   #nextCheck = 0;
   /** The key of the canary whose notification is awaited. */
   #awaited: string | undefined;
-  #isChecking = false;
-  #isCheckDue = false;
+  #checks = Promise.resolve();
   #isOver = false;
   readonly #listeners = {
     message: (channel: string, message: string) => {
@@ -373,7 +365,6 @@ class NodeSubscription {
   };
 
   constructor(
-    /** The connection on which the notifications of the node arrive. */
     private readonly subscriber: Redis,
     private readonly nodes: Pick<RedisNodes, 'of'>,
     /** Leads to the node for other commands. */
@@ -384,14 +375,6 @@ class NodeSubscription {
     /** When notifications of the whole subscription last arrived. */
     public lastHeard: number | undefined,
   ) {}
-
-  get state(): KeyspaceState {
-    return this.#state;
-  }
-
-  get reason(): string | undefined {
-    return this.#reason;
-  }
 
   start(): void {
     for (const [event, listener] of Object.entries(this.#listeners)) this.subscriber.on(event, listener);
@@ -416,17 +399,9 @@ class NodeSubscription {
     if (patterns.length > 0) subscriber.punsubscribe(...patterns).catch(() => undefined);
   }
 
-  /** Runs one check at a time; a call during a check causes another one. Never rejects. */
-  async check(): Promise<void> {
-    this.#isCheckDue = true;
-    if (this.#isChecking) return;
-    this.#isChecking = true;
-    // A check that became due before the end would subscribe again after it.
-    while (this.#isCheckDue && !this.#isOver) {
-      this.#isCheckDue = false;
-      if (this.subscriber.status === 'ready') await this.#check();
-    }
-    this.#isChecking = false;
+  /** One at a time: a call during a check causes another one. Never rejects. */
+  check(): Promise<void> {
+    return (this.#checks = this.#checks.then(() => this.#check()));
   }
 
   #disconnected(): void {
@@ -445,7 +420,8 @@ class NodeSubscription {
   }
 
   async #check(): Promise<void> {
-    if (performance.now() < this.#nextCheck) return;
+    // A check that became due before the end would subscribe again after it.
+    if (this.#isOver || this.subscriber.status !== 'ready' || performance.now() < this.#nextCheck) return;
     const gone = this.#gone;
     const isNew = !this.#isSubscribed;
     if (!isNew || (await this.#subscribe())) {
@@ -478,7 +454,7 @@ class NodeSubscription {
   }
 
   #conclude({ heard, refused, flagsWereMissing }: ProbeResult, isNew: boolean): void {
-    const before = this.#state;
+    const before = this.state;
     if (heard === false) {
       // After a failover the old server may stay connected, but keys no longer expire there. A new connection finds the
       // new server.
@@ -492,7 +468,7 @@ class NodeSubscription {
       this.#report('listening');
     }
     if (isNew || flagsWereMissing || (before === 'silent' && heard)) this.reports.missed(this.lastHeard);
-    if (this.#state === 'listening') this.lastHeard = Date.now();
+    if (this.state === 'listening') this.lastHeard = Date.now();
   }
 
   /** While the node has a connection for notifications, waits for one for commands. */
@@ -543,8 +519,8 @@ class NodeSubscription {
   }
 
   #report(state: KeyspaceState, reason?: string): void {
-    if (state === this.#state && reason === this.#reason) return;
-    [this.#state, this.#reason] = [state, reason];
+    if (state === this.state && reason === this.reason) return;
+    [this.state, this.reason] = [state, reason];
     this.reports.changed();
   }
 }

@@ -43,10 +43,7 @@ export interface KeyspaceSubscription {
 export interface KeyspaceSubscriptionOptions {
   /** Redis' names of the events, such as `'expired'` or `['set', 'del']`. `'*'`, all events, costs Redis the most. */
   readonly events: KeyEventName | readonly KeyEventName[];
-  /**
-   * A key, a pattern of Redis such as `'cart:*'`, or a list of them: Redis sends nothing about others. @default all
-   * keys
-   */
+  /** A key, a pattern such as `'cart:*'`, or a list: Redis sends nothing about others. @default all keys */
   readonly keys?: string | readonly string[];
   /** The number of the database, or `'*'` for all databases. @default the database of the listener's connection */
   readonly database?: number | '*';

@@ -3,10 +3,7 @@ import { OF_SESSIONS } from './namespace.js';
 
 const SLOTS = 16_384;
 
-/**
- * A fixed number of partitions. All keys of one are in one slot of Redis Cluster, so that one script can use them, and
- * the slots of all are spread evenly.
- */
+/** All keys of a partition are in one slot of Redis Cluster: one script can use them. The slots are spread evenly. */
 export class Partitions<Keys extends PartitionKeys = PartitionKeys> {
   readonly all: readonly Keys[];
   /** HASH: the version of the data format, the number of partitions, and what the namespace holds. */
@@ -34,10 +31,6 @@ export class Partitions<Keys extends PartitionKeys = PartitionKeys> {
   of(id: string): Keys {
     // Of the whole id, because not all ids are random. With one partition, the hash would cost about a microsecond.
     return this.all[this.count === 1 ? 0 : slotOf(id) % this.count]!;
-  }
-
-  inSamePartition(id: string, other: string): boolean {
-    return this.of(id) === this.of(other);
   }
 
   grouped(ids: readonly string[]): readonly (readonly [Keys, readonly string[]])[] {
@@ -78,10 +71,7 @@ export function patternOf(text: string): string {
   return text.replace(/[*?[\\\]]/g, '\\$&');
 }
 
-/**
- * The keys that every partition has, whatever its entries are about. With several partitions, all of them carry a hash
- * tag. Scripts derive those from `prefix` that only Redis can know.
- */
+/** With several partitions, all keys carry a hash tag. Scripts derive from `prefix` what only Redis can know. */
 export class PartitionKeys {
   /** Whether scripts signal new events. With a single partition, instances wait on its stream instead. */
   readonly hasSignals: boolean;

@@ -3,7 +3,6 @@ import type { Command, Redis } from 'ioredis';
 import { type CommandArgument, encodedCommand, HIDDEN, hiddenCommand } from '../connection/own-commands.js';
 import { isReply } from '../connection/server-faults.js';
 
-/** Runs a script by the name of its file. */
 export type RunScript<Name extends string> = <Reply>(
   name: Name,
   keys: readonly string[],
@@ -25,7 +24,6 @@ export function scriptsOn<Scripts>(make: ScriptsOn<Scripts>): ScriptsOn<Scripts>
 
 type ScriptIn<Path, Folder extends string> = Path extends `${Folder}/${infer Name}` ? Name : never;
 
-/** The scripts of some folders, by their names. */
 export function loadScripts<Sources extends ScriptSources, Folder extends string>(
   sources: Sources,
   ...folders: Folder[]
@@ -44,10 +42,7 @@ export function defineScripts<Name extends string>(
   return (name, keys, args = []) => scripts.get(name)!(keys, args) as Promise<never>;
 }
 
-/**
- * The function that runs a script on a connection. Each socket sends the text once, and then its hash, by which Redis
- * knows it: no call needs a second round trip. Where Redis has forgotten it, the call sends the text after all.
- */
+/** Each socket sends the text once, then its hash: no call needs a second round trip unless Redis has forgotten it. */
 function runOn(client: Redis, lua: string) {
   const hash = createHash('sha1').update(lua).digest('hex');
   const senders = new WeakSet<object>();
@@ -80,9 +75,8 @@ export type ScriptSources = Readonly<Record<string, string>>;
 const INCLUDE = /^( *)-- include: (.+)$/gm;
 
 /**
- * A script out of the sources of its package and of those below it. Each `-- include:` line is replaced by the library
- * files that it names, and by those that they need. What is included at the margin is there from then on, once. A call
- * pays for each function that it creates, so functions for rare cases are included inside the block of that case.
+ * Each `-- include:` line becomes the library files that it names, and those that they need: at the margin once, else
+ * inside its block, because a call pays for each function that it creates.
  */
 export function loadScript(sources: ScriptSources, name: string): string {
   return withIncludes(sources, sourceOf(sources, name), new Set());

@@ -8,14 +8,12 @@ import { dataKeyOf, type EntryKind, type StreamEntry, type StreamReply } from '.
 
 export interface ConsumerIdentity {
   readonly group: string;
-  /** The name of the instance, unique. */
   readonly consumer: string;
 }
 
 type PickedUpEntry = [
   position: string,
   fields: string[],
-  /** The number of earlier deliveries. */
   deliveries: number,
   /** JSON of `attempts` and `done`, if it has failed. */
   record: string | null,
@@ -33,7 +31,6 @@ export interface EntryFailure {
 
 export interface RegisteredHandlers {
   readonly names: readonly string[];
-  /** The types of the events that they want. */
   readonly types: readonly string[];
 }
 
@@ -132,10 +129,7 @@ export class EventStreamScripts {
     return this.#run<LookReply[]>('look-at-groups', [events, dropped, lostDeadLetters, deadLetterIndex], [limit]);
   }
 
-  /**
-   * Without a position: where to begin. `known`: the position up to which the reader knows that events have made room.
-   * `hasRead`: whether the event at the position was in the stream, so that its loss is a gap.
-   */
+  /** `known`: up to where the reader knows of removed events. `hasRead`: the event at `position` was in the stream. */
   readEvents(
     { events, trimmed, thinned }: PartitionKeys,
     position: string | undefined,

@@ -9,14 +9,10 @@ const PAUSE_PER_CALL = 2;
 
 interface Lane {
   last: Promise<unknown>;
-  /** The monotonic time from which the next call may run. */
   nextCall: number;
 }
 
-/**
- * Keeps background work from crowding out requests: the calls to a node, which must be small, run one at a time, with a
- * pause in between, which is longer after a longer call.
- */
+/** Keeps background work from crowding out requests: one call to a node, then a pause, longer after a longer one. */
 export class BackgroundLimiter {
   readonly #lanes = new Map<string | undefined, Lane>();
 
@@ -64,7 +60,6 @@ export class Pace {
     readonly signal?: AbortSignal,
   ) {}
 
-  /** How many have passed. */
   get passed(): number {
     return this.#passed;
   }

@@ -81,7 +81,6 @@ it('where the lowest formats are not recorded, that of the data counts', async (
   await client.hset(partitions.meta, { version: '4', partitions: '1', holds: 'sessions' });
   await expect(starts()).rejects.toThrow('have format 4');
   await starts(ADDITIVE);
-  expect(await recorded()).toEqual(['4', '4', '4']);
   await client.hset(partitions.meta, 'version', 'garbage');
   await expect(starts(ADDITIVE)).rejects.toThrow('have format garbage');
 });

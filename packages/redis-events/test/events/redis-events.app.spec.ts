@@ -226,7 +226,7 @@ it('the cleanup removes what all groups have handled, after the grace period, an
   const id = await receiver.events.record('paid');
   await eventually(() => expect(receiver.ids).toEqual([id]));
   const cleanup = receiver.nest.get(Cleanup, { strict: false });
-  expect(cleanup.what).toBe('events');
+  expect(cleanup.sweeper.what).toBe('events');
   // As if it had been recorded six minutes ago.
   const [[, fields]] = (await client.xrange('nest:events:events', '-', '+')) as [[string, string[]]];
   await client.del('nest:events:events');

@@ -68,8 +68,6 @@ const REPLY_TYPES: Record<string, string | null> = {
   'shared/delete-shared-session': 'DeleteReply',
   'shared/look-at-shared-sessions': 'LookOutcome',
   'spring/remove-lost-members': null,
-  'spring/mend-lasting-buckets': null,
-  'spring/remove-incomplete-sessions': null,
   'spring/renew-session': 'RenewSessionReply',
   'namespace/raise-format': null,
   'namespace/sign-instance': null,
@@ -105,8 +103,11 @@ it('the table of reply types names each script', () => {
 });
 
 it('each rule of the data model is a reply of one script that verifies', () => {
-  const replies = ALL_SCRIPTS.filter(isOfRules).flatMap((name) => documentedOutcomes(headerOf(scriptOf(name))));
-  expect(replies.toSorted()).toEqual(Object.keys(RULES).toSorted());
+  // They have no other words like these.
+  const wordsIn = (source: string) => [...source.matchAll(/'([a-z]+(?:-[a-z]+)+)'/g)].map(([, word]) => word);
+  const replies = ALL_SCRIPTS.filter(isOfRules).flatMap((name) => [...new Set(wordsIn(scriptOf(name)))]);
+  expect(new Set(replies)).toEqual(new Set(Object.keys(RULES)));
+  expect(replies).toHaveLength(Object.keys(RULES).length);
 });
 
 function headerOf(source: string): string {
@@ -153,15 +154,15 @@ describe.each(ALL_SCRIPTS)('%s.lua', (name) => {
   });
 
   it('documents exactly the outcomes it returns', () => {
+    // Those of the scripts that verify are the rules.
+    if (isOfRules(name)) return;
     const returns = header.slice(header.indexOf('Returns'));
     const documented = new Set(documentedOutcomes(header));
     // A script that replies tables has its outcomes there, wherever they are made; any other one returns them itself.
     const isTable = /^ {4}\{'/m.test(returns);
     const own = isTable ? body : body.slice(body.lastIndexOf('local bucket_list') + 1);
-    // The scripts that verify have no other words like these.
     const inTable = /(?<!\()\{ (?:[\w.]+(?: == \w+)? and )?'([a-z-]+)'(?: or '([a-z-]+)')?/g;
-    const inList = /'([a-z]+(?:-[a-z]+)+)'()/g;
-    const outcome = isOfRules(name) ? inList : isTable ? inTable : /(?:return|\band|\bor) '([a-z-]+)'()/g;
+    const outcome = isTable ? inTable : /(?:return|\band|\bor) '([a-z-]+)'()/g;
     const returned = [...own.matchAll(outcome)].flatMap(([, one, other]) => [one, other]).filter(Boolean);
     expect(new Set(returned)).toEqual(documented);
   });

@@ -36,7 +36,6 @@ export interface AdminAction {
     | 'cancel-deadline';
   /** The session, by the id that its store knows. */
   readonly sessionId?: string | undefined;
-  /** That id as it is shown. */
   readonly shownId?: string | undefined;
   readonly principalName?: string | undefined;
   /** What it is done to, if that is no session and no user. */

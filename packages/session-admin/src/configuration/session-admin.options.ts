@@ -92,7 +92,6 @@ export type ResolvedAdminOptions = ReturnType<typeof resolveAdminOptions>;
 
 export const ADMIN_OPTIONS = Symbol('ADMIN_OPTIONS');
 
-/** Reads and checks the options. @throws InvalidSessionOptionsError that names all problems at once */
 export function resolveAdminOptions(options: object | undefined) {
   const reader = new OptionReader('SessionAdminModule', options ?? {});
   const given: { readonly path?: unknown; readonly guards?: unknown } = options ?? {};

@@ -11,7 +11,6 @@ export function shownSeconds(milliseconds: number): number {
 export interface ShownValue {
   /** As the application wants it shown. */
   readonly value?: unknown;
-  /** Whether it could not be read or shown. */
   readonly isUnreadable?: true;
 }
 

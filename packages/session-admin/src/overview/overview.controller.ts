@@ -76,7 +76,6 @@ export class OverviewController {
     };
   }
 
-  /** Null without deadlines. `waiting` is null where the store fails. */
   async #deadlines() {
     if (!this.waiting.areThere) return null;
     const reader = this.deadlineReader;

@@ -1,8 +1,7 @@
 import { readOverview } from './api.js';
 import { $, attempt, fact, foreign, make, startDialog, tell } from './dom.js';
 import { showDeadlines, startDeadlines } from './deadlines.js';
-import { showGroups } from './groups.js';
-import { showLetters, startLetters } from './letters.js';
+import { showGroups, showLetters, startLetters } from './events.js';
 import { offerSearches, showUsers, startUsers } from './users.js';
 import { count, duration } from './words.js';
 

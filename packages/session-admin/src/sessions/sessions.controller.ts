@@ -48,7 +48,6 @@ export class UserSessions {
     return this.areThere && this.repository instanceof IndexedSessionRepository;
   }
 
-  /** The indexes of the application. */
   get indexes(): readonly string[] {
     return this.areIndexed ? (this.sessionOptions?.indexes.names ?? []) : [];
   }
@@ -57,7 +56,6 @@ export class UserSessions {
     return this.options.users !== undefined;
   }
 
-  /** Whom a typed text may mean. */
   async named(typed: string) {
     const { users } = this.options;
     const names: unknown = users ? await users.find(typed) : [typed];
@@ -136,7 +134,6 @@ export class UserSessions {
     return { ...found, id: found.record.id, shownId };
   }
 
-  /** Ends a session. Resolves to false where it has ended already. */
   end({ id }: SessionOfUser, username: string | undefined): Promise<boolean> {
     return username === undefined ? this.#sessions.end(id) : this.#sessions.end(id, { of: username });
   }
@@ -239,7 +236,6 @@ function showSession({ record, session }: InspectedSession, { ownId, shownId }: 
   };
 }
 
-/** Infinity for never. */
 function endAfter(seconds: number, since: number): number {
   return seconds < 0 ? Infinity : since + seconds * 1000;
 }

@@ -5,7 +5,6 @@ import { UsageError } from './usage.error.js';
 const FORMATS = ['redis', 'valkey', 'elasticache'];
 const WIDTH = 110;
 
-/** Needs no Redis. */
 export async function run({ values, address, output }: CommandCall): Promise<ExitCode> {
   const { for: wanted = 'sessions', format = 'redis', 'acl-user': user = 'app', database = '0' } = values;
   const uses = wanted.split(',').map((each) => each.trim());

@@ -30,7 +30,6 @@ export class CommandOutput {
     others.on('error', () => undefined);
   }
 
-  /** Nobody reads the result any more. */
   get closed(): AbortSignal {
     return this.#closed.signal;
   }

@@ -32,8 +32,8 @@ export const COMMANDS: readonly Command[] = [
   },
   {
     name: 'stats',
-    text: 'Counts sessions or deadlines, events, groups and instances, and samples the memory of keys.',
-    options: { sample: { value: '<number>', text: 'measure the memory of so many keys, 0 to 100000 (default 1000)' } },
+    text: 'Counts sessions or deadlines, events, groups and instances.',
+    options: {},
     load: () => import('./stats.command.js'),
   },
   {
@@ -116,11 +116,10 @@ export const COMMANDS: readonly Command[] = [
   },
   {
     name: 'spring',
-    text: 'Looks at the sessions of Spring Session, says how they are stored, and mends what Spring leaves behind if you ask for that.',
+    text: 'Looks at the sessions of Spring Session, and says how they are stored. Changes nothing.',
     options: {
       sample: { value: '<number>', text: 'read so many sessions, 1 to 10000 (default 100)' },
-      repair: { text: 'mend what is found' },
-      rate: { value: '<number>', text: 'keys and entries in a second at most (default 20000)' },
+      rate: { value: '<number>', text: 'keys in a second at most (default 20000)' },
     },
     load: () => import('./spring.command.js'),
   },

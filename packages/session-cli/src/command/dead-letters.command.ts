@@ -49,7 +49,6 @@ function toldLetter({ member, ...letter }: DeadLetter<ToldEvent>, { shownId }: O
   return { ...letter, member: member === undefined ? undefined : shownExample(member, shownId) };
 }
 
-/** What was done with how many dead letters, and how many of them are left. */
 type Outcome = readonly [word: string, count: number, left?: number];
 
 async function act(call: CommandCall, work: (store: OpenStore) => Promise<Outcome>): Promise<ExitCode> {

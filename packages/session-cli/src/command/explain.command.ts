@@ -1,6 +1,5 @@
 import { text } from 'node:stream/consumers';
-import { explainLines } from '../explanation/explained-lines.js';
-import type { KnownLine } from '../explanation/known-line.js';
+import { explainLines, type KnownLine } from '../explanation/explained-lines.js';
 import type { CommandCall, ExitCode } from './command.js';
 import { counted } from './shown.js';
 import { UsageError } from './usage.error.js';
@@ -10,7 +9,6 @@ const UNKNOWN =
   'SessionAdmin, report it as an issue of nest-session, with the version of the packages. Otherwise, another part of ' +
   'the application wrote it.';
 
-/** Needs no Redis. */
 export async function run({ argument, output }: CommandCall): Promise<ExitCode> {
   const { known, unknown } = explainLines(argument ?? (await textFromInput()));
   if (known.length === 0) {

@@ -1,14 +1,6 @@
-import { SessionIds } from '@nest-session/core/internal';
 import { Pace } from '@nest-session/redis-events/internal';
-import {
-  lookAtSpring,
-  SPRING_RULES,
-  SpringKeys,
-  type SpringOverview,
-  type SpringRule,
-} from '@nest-session/spring/internal';
+import { lookAtSpring, SpringKeys, type SpringOverview } from '@nest-session/spring/internal';
 import type { CommandCall, ExitCode } from './command.js';
-import { reportFindings } from './findings.js';
 import { counted } from './shown.js';
 import { type ReachedRedis, withRedis } from './store-access.js';
 import { UsageError, wholeNumber } from './usage.error.js';
@@ -23,62 +15,44 @@ export function run(call: CommandCall): Promise<ExitCode> {
   return withRedis({ ...call, address }, (redis) => look(redis, call, sample, pace), 'read');
 }
 
-/** Rules whose examples are ids. */
-const OF_IDS: ReadonlySet<SpringRule> = new Set([
-  'bucket-member-without-session',
-  'expiration-without-session',
-  'incomplete-session',
-  'index-member-without-session',
-]);
-
 async function look(
   { connections: { background: client }, options: { namespace } }: ReachedRedis,
-  { output, flags }: CommandCall,
+  { output }: CommandCall,
   sample: number,
   pace: Pace,
 ): Promise<ExitCode> {
-  const repair = flags.has('repair');
   const holds = await client.hget(`${namespace}:meta`, 'holds');
   if (holds !== null) {
     const others = holds === 'shared-sessions' ? 'doctor and stats' : 'verify and stats';
     throw new UsageError(`Namespace ${JSON.stringify(namespace)} is one of nest-session. Use ${others} for it.`);
   }
-  const keys = new SpringKeys(namespace);
-  const onProgress = (looked: number) => output.progress(`${looked} keys and entries`);
-  const pass = (mends: boolean) => lookAtSpring(client, keys, { mends, sample, pace, onProgress });
-  const { overview, findings, hasLookedForLeftovers } = await pass(repair);
-  if (overview.sessions.found === 0 && findings.length === 0) {
+  const onProgress = (looked: number) => output.progress(`${looked} keys`);
+  const overview = await lookAtSpring(client, new SpringKeys(namespace), { sample, pace, onProgress });
+  if (overview.sessions.found === 0) {
     output.note(`There is no session of Spring in namespace ${JSON.stringify(namespace)}.`);
     return 1;
   }
-  const { findings: left } = repair && findings.length > 0 ? await pass(false) : { findings: [] };
-  const java = javaFor(overview);
-  // They are tokens.
-  const ids = new SessionIds(undefined, 'plain');
-  return reportFindings(
-    output,
-    { findings, left, looked: pace.passed },
-    {
-      rules: SPRING_RULES,
-      repair,
-      show: (example, rule) => (OF_IDS.has(rule) ? ids.shown(example) : example),
-      json: { ...overview, java, hasLookedForLeftovers },
-      lines: [
-        ...factsOf(overview),
-        ...(hasLookedForLeftovers ? [] : ['On a Cluster, what Spring leaves behind is not looked for.']),
-        ...(java.length === 0 ? [] : [...TO_SHARE, ...java.map((line) => `  ${line}`)]),
-        '',
-      ],
-    },
-  );
+  const problems = [...problemsIn(overview)];
+  const advice = isReadyToShare(overview) ? [] : [TO_SHARE];
+  const lines = [...factsOf(overview), ...problems, ...advice];
+  return output.report({ ...overview, problems }, lines, problems.length > 0 ? 2 : 0);
 }
 
-const TO_SHARE = [
-  '',
-  'For JSON and the indexed repository, add this to the application of Spring, unless it has both.',
-  'With sessions in another form, its requests fail then, so change spring.session.data.redis.namespace, too.',
-  '',
-];
+// Milliseconds.
+const LARGEST_DIFFERENCE = 2000;
+
+function* problemsIn({ clockAhead = 0, serializer }: SpringOverview): Iterable<string> {
+  if (Math.abs(clockAhead) > LARGEST_DIFFERENCE) yield 'The clocks differ by more than two seconds: let NTP set both.';
+  if (serializer === 'mixed') yield 'Some application fails at some sessions: let all have the same serializer.';
+}
+
+const TO_SHARE =
+  'To share them, Spring needs the indexed repository and JSON: see the page "One Redis with Spring Boot" of the documentation.';
+
+/** Plain JSON comes back without the classes of Spring Security, and nobody could sign in. */
+function isReadyToShare({ repository, serializer, hasSpringSecurity }: SpringOverview): boolean {
+  return repository === 'indexed' && serializer === (hasSpringSecurity ? 'security-json' : 'plain-json');
+}
 
 const SERIALIZERS: Readonly<Record<NonNullable<SpringOverview['serializer']>, string>> = {
   java: 'JDK serialization, the default of Spring Session',
@@ -88,29 +62,6 @@ const SERIALIZERS: Readonly<Record<NonNullable<SpringOverview['serializer']>, st
   json: 'JSON. No value that was read is an object or a list, so it may be with or without classes',
   mixed: 'JDK serialization and JSON, both',
 };
-
-/** An application of Spring with the indexed repository, and with JSON. `serializer`: the lines that make one. */
-function javaWith(...serializer: readonly string[]): readonly string[] {
-  return [
-    '@Configuration(proxyBeanMethods = false)',
-    '@EnableRedisIndexedHttpSession',
-    'class SharedSessions {',
-    '  @Bean RedisSerializer<Object> springSessionDefaultRedisSerializer() {',
-    ...serializer.map((line) => `    ${line}`),
-    '  }',
-    '}',
-  ];
-}
-
-const WITH_PLAIN_JSON = javaWith('return GenericJacksonJsonRedisSerializer.builder().build();');
-// Plain JSON comes back without the classes of Spring Security, and nobody could sign in.
-const WITH_SECURITY = javaWith(
-  'var loader = getClass().getClassLoader();',
-  'var allowed = BasicPolymorphicTypeValidator.builder()',
-  '    .allowIfSubType("java.").allowIfSubType("org.springframework.");',
-  'var modules = SecurityJacksonModules.getModules(loader, allowed);',
-  'return new GenericJacksonJsonRedisSerializer(JsonMapper.builder().addModules(modules).build());',
-);
 
 function factsOf({ repository, expirations, serializer, hasUuids, ...rest }: SpringOverview): string[] {
   const { sessions, principals, clockAhead, unreadableAttributes } = rest;
@@ -141,9 +92,4 @@ function clockOf(ahead: number | undefined): string {
   if (ahead === undefined) return 'nothing tells that of the applications';
   const seconds = Math.abs(ahead) / 1000;
   return `that of an application is ${seconds.toFixed(1)} s ${ahead < 0 ? 'behind' : 'ahead of'} that of Redis`;
-}
-
-function javaFor({ repository, serializer, hasSpringSecurity }: SpringOverview): readonly string[] {
-  const [java, wanted] = hasSpringSecurity ? [WITH_SECURITY, 'security-json'] : [WITH_PLAIN_JSON, 'plain-json'];
-  return repository === 'indexed' && serializer === wanted ? [] : java;
 }

@@ -97,7 +97,6 @@ export function toldEvent(entry: StreamEntry, shown: (id: string) => string) {
   if (type === undefined) return undefined;
   return {
     type,
-    /** When it was recorded: epoch milliseconds. */
     at: Number(field('at')),
     session: session === undefined ? undefined : shown(session),
     previous: previous === undefined ? undefined : shown(previous),

@@ -58,7 +58,6 @@ export const CLEANUP: Check = ofStore(async (store, { call: { output, signal } }
 const OVERDUE_FOR_LONG = 120_000;
 const OVERDUE_FOR_TOO_LONG = 300_000;
 
-/** Whether anything is due that nobody has claimed. */
 export const OVERDUE: Check = ofStore(async (store) => {
   const { overdue, deadlines = [] } = await contentOf(store);
   const isOfDeadlines = deadlines.length > 0 || store.partitions.owner.holds === 'deadlines';

@@ -2,7 +2,6 @@ import type { CommandCall } from '../command/command.js';
 import type { OpenStore, ReachedRedis } from '../command/store-access.js';
 import type { ExaminedNode } from './examined-node.js';
 
-/** The names of the checks, in the order in which `doctor` prints what they find. */
 export const CHECK_NAMES = [
   'server',
   'format',
@@ -31,7 +30,6 @@ export interface Diagnosis {
 export interface Examined {
   readonly call: CommandCall;
   readonly redis: ReachedRedis;
-  /** Each server, once. */
   readonly nodes: readonly ExaminedNode[];
   /** Why the namespace cannot be used, if it cannot: the check of the format says so. */
   readonly store: OpenStore | Error;

@@ -12,9 +12,7 @@ export interface ExaminedNode {
   readonly address: string;
   readonly client: Redis;
   readonly info: ReadonlyMap<string, string>;
-  /** Why it does not reply. */
   readonly silence: string | undefined;
-  /** Why INFO says nothing. */
   readonly problem: string | undefined;
   /** Milliseconds of each PING, the shortest first. */
   readonly pings: readonly number[];

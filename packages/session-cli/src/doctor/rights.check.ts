@@ -4,7 +4,6 @@ import type { OpenStore } from '../command/store-access.js';
 import { ruleNameOf, RIGHTS, RIGHTS_OF_HANDLERS, RIGHTS_WITH_PARTITIONS } from '../rights/tried-commands.js';
 import { type Check, type Diagnosis, error, ofStore, ok, seePage } from './diagnosis.js';
 
-/** Those that a user who may only read lacks. */
 const WRITES = ['hset', 'sadd', 'set', 'xadd', 'zadd', 'unlink'];
 
 /** Whether a user of Redis may send what an application sends. Each command is such that it changes nothing. */

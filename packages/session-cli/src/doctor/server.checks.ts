@@ -159,7 +159,6 @@ export const CLIENTS: Check = ofNodes(function* ({ address, info }) {
   yield connected < MANY_CLIENTS * most ? ok(message) : warning(message, advice);
 });
 
-/** Whether sessions are still there after a restart of Redis. */
 export const PERSISTENCE: Check = async ({ nodes }) =>
   (await Promise.all(nodes.filter(({ info }) => info.size > 0).map(persistenceOf))).flat();
 

@@ -105,10 +105,10 @@ export class SharedUserErasure extends UserErasure {
   /** What it has left names nobody, but the key of the index has the name of the user. */
   async #removeFromIndex(): Promise<void> {
     const { spring } = this.#keys;
-    const scripts = new SpringScripts(this.client, true);
+    const scripts = new SpringScripts(this.client);
     for (const members of batchesOf(await this.#listed(), AT_ONCE)) {
-      const named = members.map(({ stored, id }) => ({ stored, key: spring.session(id) }));
-      await scripts.lostMembers(spring.index(this.name), named);
+      const named = members.map(({ stored, id }) => ({ stored, session: spring.session(id) }));
+      await scripts.removeLost(spring.index(this.name), named);
     }
   }
 

@@ -22,7 +22,6 @@ import { scannedKeys, streamPages } from '../repartitioning/scanned-keys.js';
 import { ErasureScripts, type SessionToErase } from '../scripts/erasure/erasure.scripts.js';
 
 export interface EraseOptions {
-  /** Only counts. */
   readonly isRehearsal: boolean;
   readonly signal: AbortSignal;
   readonly onProgress: (looked: number) => void;

@@ -1,18 +1,27 @@
 import { stripVTControlCharacters } from 'node:util';
-import type { KnownLine } from './known-line.js';
 import { KNOWN_LINES } from './known-lines.js';
+
+export interface KnownLine {
+  /** `...` stands for what differs. */
+  readonly line: string;
+  readonly level: string;
+  readonly means: string;
+  readonly do: string;
+  /** The title of a page of the documentation. */
+  readonly see?: string;
+}
+
+const ALL = Object.entries(KNOWN_LINES).flatMap(([level, lines]) =>
+  Object.entries(lines).map(([line, texts]): KnownLine => ({ line, level, ...texts })),
+);
 
 interface Explanation {
   /** Each once, in the order in which they came. */
   readonly known: readonly KnownLine[];
-  /** How many lines none of these is about. */
   readonly unknown: number;
 }
 
 const VARIES = '...';
-/** What a logger writes in front of a message, with the context of the library. */
-const CONTEXT = /\[(?:Session|RedisSession|ExpressSession|SessionTelemetry|SessionAdmin)\] /;
-const SINCE_LAST = / \+\d+ms$/;
 
 /** Finds what is known of the lines in a text, as they stand in a log: with or without what a logger puts around. */
 export function explainLines(text: string): Explanation {
@@ -22,46 +31,22 @@ export function explainLines(text: string): Explanation {
   return { known: [...known], unknown: found.filter((line) => line === undefined).length };
 }
 
+/** Of several that a line may have, the one that says most: others may stand in what a client has put into it. */
 function knownLine(line: string): KnownLine | undefined {
-  const messages = messagesIn(line);
-  const isOne = ({ line: known }: KnownLine) => messages.some((message) => isAbout(known, message));
-  const isInside = ({ line: known }: KnownLine) => messages.some((message) => isAbout(known, message, true));
-  return mostSpecific(KNOWN_LINES.filter(isOne)) ?? mostSpecific(KNOWN_LINES.filter(isInside));
+  // In JSON, a message has its quotes behind backslashes.
+  const text = stripVTControlCharacters(line).replaceAll(String.raw`\"`, '"');
+  const found = ALL.filter((each) => isIn(text, each.line));
+  return found.toSorted((a, b) => literal(b) - literal(a))[0];
 }
 
-/** What may be the message of a line: the whole one, what is behind a context, or a text in JSON. */
-function messagesIn(line: string): string[] {
-  const plain = stripVTControlCharacters(line).replace(SINCE_LAST, '').trim();
-  const [, behind] = plain.split(CONTEXT);
-  return [plain, ...(behind === undefined ? [] : [behind]), ...textsOfJson(plain)];
-}
-
-function textsOfJson(line: string): string[] {
-  try {
-    const parsed: unknown = JSON.parse(line);
-    const values = typeof parsed === 'object' && parsed !== null ? Object.values(parsed) : [parsed];
-    return values.filter((value) => typeof value === 'string');
-  } catch {
-    return [];
-  }
-}
-
-/** `inside`: the text may have other text around. */
-function isAbout(known: string, text: string, inside = false): boolean {
-  const parts = known.split(VARIES);
-  const last = parts.at(-1)!;
-  if (!inside && !(text.startsWith(parts[0]!) && text.endsWith(last))) return false;
+function isIn(text: string, known: string): boolean {
   let at = 0;
-  for (const part of parts) {
+  for (const part of known.split(VARIES)) {
     const place = text.indexOf(part, at);
     if (place < 0) return false;
     at = place + part.length;
   }
   return true;
-}
-
-function mostSpecific(lines: readonly KnownLine[]): KnownLine | undefined {
-  return lines.toSorted((a, b) => literal(b) - literal(a))[0];
 }
 
 function literal({ line }: KnownLine): number {

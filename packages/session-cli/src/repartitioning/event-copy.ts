@@ -157,7 +157,6 @@ function union(one: string, other: string): string {
 
 const PENDING_PER_CALL = 1000;
 
-/** An event that a group has begun to handle, or has to handle although it has already handled later ones. */
 interface Pending {
   readonly deliveries: number;
   readonly record: string | undefined;

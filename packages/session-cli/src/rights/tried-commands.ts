@@ -67,7 +67,6 @@ export const RIGHTS: readonly string[] = [
   'zscore <key> member',
 ];
 
-/** The commands of the block "handlers". */
 export const RIGHTS_OF_HANDLERS: readonly string[] = [
   'xclaim <key> group consumer 0 1-1',
   'xgroup CREATE <key> group 0',

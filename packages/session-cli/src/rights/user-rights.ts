@@ -18,7 +18,7 @@ export const RIGHTS_BLOCKS = {
   verification: ['+hscan', '+zscan'],
   replicas: ['+wait'],
   'reading commands': rules(`~nest:session:* +client|setname +config|get +eval +evalsha +exists +get +hget +hgetall
-    +hmget +info +memory|usage +ping +pttl +scan +scard +time +xinfo|consumers +xinfo|groups +xinfo|stream +xlen +xrange
+    +hmget +info +ping +pttl +scan +scard +time +xinfo|consumers +xinfo|groups +xinfo|stream +xlen +xrange
     +zcard +zlexcount +zrange`),
   'spring renewal': rules(`~spring:session:* +client|setname +hgetall +info +smembers +time +eval +evalsha +get +hmget
     +hset +pexpire +pexpireat +pttl +sadd +set +sismember +srem +zadd +zcard +zscore`),
@@ -28,8 +28,7 @@ export const RIGHTS_BLOCKS = {
     +pexpiretime +ping +psubscribe +pttl +publish +rename +sadd +scan +set +sismember +smembers +srem +sscan +subscribe
     +time +type +unlink +xack +xadd +xdel +xgroup|delconsumer +xinfo|consumers +xinfo|groups +xinfo|stream +xlen
     +xpending +xrange +xreadgroup +xtrim +zadd +zcard +zlexcount +zrange +zrangebyscore +zrem +zscan +zscore`),
-  spring: rules(`~spring:session:* +client|setname +eval +evalsha +exists +hget +hgetall +hmget +info +pttl +scan +sscan
-    +time +zscan +pexpire +sismember +srem +type +unlink +zrem +zscore`),
+  spring: rules('~spring:session:* +client|setname +hget +hgetall +info +pttl +scan +time'),
 } as const satisfies Readonly<Record<string, readonly string[]>>;
 
 type Block = keyof typeof RIGHTS_BLOCKS;
@@ -55,7 +54,6 @@ const BLOCKS_OF_USES: Readonly<Record<string, readonly Block[]>> = {
 export const USES = Object.keys(BLOCKS_OF_USES);
 
 export interface RightsWanted {
-  /** Names of `USES`. */
   readonly uses: readonly string[];
   readonly namespace: string | undefined;
   readonly database: number;

@@ -1,4 +1,5 @@
 import { FORWARDING_TIME } from '@nest-session/core/internal';
+import { FIRED_KNOWN_FOR } from '@nest-session/deadlines/internal';
 import type { DeadlineKeys, DeadlinePartitions, DeadlineScripts } from '@nest-session/deadlines/redis/internal';
 import { DEAD_LETTER_BYTES, type PartitionKeys, type Partitions } from '@nest-session/redis-events/internal';
 import {
@@ -8,12 +9,7 @@ import {
   type SessionScripts,
 } from '@nest-session/redis/internal';
 import type { Redis } from 'ioredis';
-import type {
-  ExpectedKey,
-  MendingRules,
-  Problem,
-  VerificationScripts,
-} from '../scripts/verification/verification.scripts.js';
+import type { Problem, VerificationScripts } from '../scripts/verification/verification.scripts.js';
 import { streamPages } from '../repartitioning/scanned-keys.js';
 import type { Rule } from './rules.js';
 
@@ -24,14 +20,17 @@ export interface FoundKey<Keys extends PartitionKeys> {
   readonly part: string;
 }
 
-/** What was looked at in one call. */
 interface Look {
   readonly items: number;
   readonly problems: readonly Problem[];
 }
 
-/** What looks at the keys of one kind. */
-interface Looks<Keys extends PartitionKeys> {
+export interface KeyKind<Keys extends PartitionKeys> {
+  /** Matches what comes after the prefix, exactly: another namespace may begin with this one. */
+  readonly name: RegExp;
+  readonly type: 'hash' | 'set' | 'stream' | 'string' | 'zset';
+  /** Whether a key stays, or goes; milliseconds that it has at most. */
+  readonly life: 'never' | 'any' | number;
   /** Looks at some of the keys, which are in one partition. */
   readonly verify?: (partition: Keys, parts: readonly string[]) => Promise<Problem[]>;
   /** Looks at some members, or fields, of a key. */
@@ -40,16 +39,11 @@ interface Looks<Keys extends PartitionKeys> {
   readonly contents?: (found: FoundKey<Keys>) => AsyncIterable<Look>;
 }
 
-/** `name` matches what comes after the prefix, exactly: another namespace may begin with this one. */
-export interface KeyKind<Keys extends PartitionKeys> extends Looks<Keys>, Pick<ExpectedKey, 'type' | 'life'> {
-  readonly name: RegExp;
-}
-
 function keys<Keys extends PartitionKeys>(
   name: RegExp,
-  type: ExpectedKey['type'],
-  life: ExpectedKey['life'],
-  looks: Looks<Keys> = {},
+  type: KeyKind<Keys>['type'],
+  life: KeyKind<Keys>['life'],
+  looks: Pick<KeyKind<Keys>, 'verify' | 'items' | 'contents'> = {},
 ): KeyKind<Keys> {
   return { name, type, life, ...looks };
 }
@@ -57,17 +51,22 @@ function keys<Keys extends PartitionKeys>(
 export const PER_CALL = 50;
 const MINUTE = 60_000;
 const DAY = 86_400_000;
+/** With more of them, the bytes of dead letters are not added up. */
+const MOST_RECORDS = 10_000;
 
-/** The keys that every partition has. */
 export function eventKinds(client: Redis, scripts: VerificationScripts): KeyKind<PartitionKeys>[] {
-  const ofGroup = ({ partition, part }: FoundKey<PartitionKeys>, positions: readonly string[]) =>
-    scripts.group(partition, part, positions);
-  const bytes = async ({ partition }: FoundKey<PartitionKeys>) => {
-    return { items: 1, problems: await scripts.letterRecords(partition, []) };
+  const inGroup = (partition: PartitionKeys, group: string, positions: readonly string[]) => {
+    const own = [partition.events, partition.failing(group), partition.retries(group)];
+    return scripts.find('verify-group', own, group, ...positions);
   };
+  const ofGroup = ({ partition, part }: FoundKey<PartitionKeys>, positions: readonly string[]) =>
+    inGroup(partition, part, positions);
+  const letterRecords = ({ partition }: FoundKey<PartitionKeys>, members: readonly string[]) =>
+    scripts.find('verify-letter-records', [partition.deadLetters], MOST_RECORDS, ...members);
+  const bytes = async (found: FoundKey<PartitionKeys>) => ({ items: 1, problems: await letterRecords(found, []) });
   return [
     keys(/^cleanup$/, 'string', 10 * MINUTE),
-    keys(/^events$/, 'stream', 'never', { contents: ({ partition }) => pendingEvents(client, scripts, partition) }),
+    keys(/^events$/, 'stream', 'never', { contents: ({ partition }) => pendingEvents(client, inGroup, partition) }),
     keys(/^events:failing:([^]+)$/, 'hash', 'never', { items: ofGroup }),
     keys(/^events:retries:([^]+)$/, 'zset', 'never', { items: ofGroup }),
     keys(/^events:(?:handlers|wanted|thinned|dropped)$/, 'hash', 'never'),
@@ -79,7 +78,7 @@ export function eventKinds(client: Redis, scripts: VerificationScripts): KeyKind
       },
     }),
     keys(/^events:dead:index$/, 'zset', 'never', {
-      items: ({ partition }, members) => scripts.letterRecords(partition, members),
+      items: letterRecords,
       // The bytes of each kind are looked at where they are recorded, and here where that is gone.
       contents: async function* (found) {
         if ((await client.exists(`${found.partition.deadLetters}:sizes`)) === 0) yield bytes(found);
@@ -96,7 +95,7 @@ export function eventKinds(client: Redis, scripts: VerificationScripts): KeyKind
 
 async function* pendingEvents(
   client: Redis,
-  scripts: VerificationScripts,
+  inGroup: (partition: PartitionKeys, group: string, positions: readonly string[]) => Promise<Problem[]>,
   partition: PartitionKeys,
 ): AsyncIterable<Look> {
   const groups = (await client.xinfo('GROUPS', partition.events)) as string[][];
@@ -105,7 +104,7 @@ async function* pendingEvents(
       (await client.xpending(partition.events, group, from, '+', PER_CALL)) as [position: string][];
     for await (const pending of streamPages(read)) {
       const positions = pending.map(([position]) => position);
-      yield { items: positions.length, problems: await scripts.group(partition, group, positions) };
+      yield { items: positions.length, problems: await inGroup(partition, group, positions) };
     }
   }
 }
@@ -122,14 +121,25 @@ const OF_MEMBERS: readonly Rule[] = [
 /** The place of members in the sorted set, as claim-expired names it. */
 const IN_SET = 'ends';
 
+/** Milliseconds. The cleanup comes every minute, and an instance that takes over may need as long. */
+const PATIENCE = 5 * MINUTE;
+
+/** Milliseconds: by which a session hash outlives its session, and for which it is kept after the end. */
+interface MendingRules {
+  readonly grace: number;
+  readonly retention: number;
+}
+
 /** `claims` mends members; undefined where nothing is mended. */
 export function sessionKinds(
   client: Redis,
   partitions: SessionPartitions,
   scripts: VerificationScripts,
   claims: SessionScripts | undefined,
-  rules: MendingRules,
+  { grace, retention }: MendingRules,
 ): KeyKind<SessionKeys>[] {
+  const look = ({ bucketList, events, prefix }: SessionKeys, ids: readonly string[], place: string) =>
+    scripts.find('verify-sessions', [bucketList, events], prefix, grace, retention, place, ...ids);
   const sessions = async (partition: SessionKeys, ids: readonly string[]): Promise<Problem[]> => {
     const elsewhere = await misplacedParts(client, partitions, partition, ids);
     const found = await Promise.all(elsewhere.map((id) => client.exists(partitions.of(id).session(id))));
@@ -140,12 +150,14 @@ export function sessionKinds(
     };
     const problems: Problem[] = [];
     for (const place of ['all', 'misplaced', 'copies'] as const) {
-      if (places[place].length > 0) problems.push(...(await scripts.sessions(partition, places[place], rules, place)));
+      if (places[place].length > 0) problems.push(...(await look(partition, places[place], place)));
     }
     return problems;
   };
   const members = async (partition: SessionKeys, minute: string | undefined, all: readonly string[]) => {
-    const problems = await scripts.members(partition, minute, all);
+    const { bucketList, ends, prefix } = partition;
+    const place = minute === undefined ? ends : partition.bucket(minute);
+    const problems = await scripts.find('verify-members', [place, bucketList], prefix, minute ?? '', PATIENCE, ...all);
     const wrong = problems.filter(({ rule }) => OF_MEMBERS.includes(rule)).map(({ what }) => what);
     if (wrong.length > 0) await claims?.claimExpired(partition, wrong, minute ?? IN_SET);
     return problems;
@@ -154,11 +166,13 @@ export function sessionKinds(
     keys(new RegExp(`^sessions:(${ID_PATTERN})$`), 'hash', 'any', { verify: sessions }),
     // What its session lacks is found with the session hash, if there is one.
     keys(new RegExp(`^sessions:expires:(${ID_PATTERN})$`), 'string', 'any', {
-      verify: (partition, ids) => scripts.sessions(partition, ids, rules, 'hash'),
+      verify: (partition, ids) => look(partition, ids, 'hash'),
     }),
     keys(new RegExp(`^sessions:forwarded:${ID_PATTERN}$`), 'string', FORWARDING_TIME),
     keys(new RegExp(`^sessions:taken-over:${ID_PATTERN}$`), 'string', 'any'),
-    keys(/^expirations$/, 'zset', 'never', { items: ({ partition }, minutes) => scripts.minutes(partition, minutes) }),
+    keys(/^expirations$/, 'zset', 'never', {
+      items: ({ key, partition }, minutes) => scripts.find('verify-minutes', [key], partition.prefix, ...minutes),
+    }),
     keys(/^expirations:(\d+)$/, 'set', 'never', {
       items: ({ partition, part: minute }, all) => members(partition, minute, all),
     }),
@@ -171,7 +185,7 @@ export function sessionKinds(
         ),
     }),
     keys(/^index:[^]+:[\w-]{43}$/, 'zset', 'never', {
-      items: ({ key, partition }, ids) => scripts.index(key, partition, ids),
+      items: ({ key, partition }, ids) => scripts.find('verify-index', [key], partition.prefix, ...ids),
     }),
     keys(/^revoked:[^]+:[\w-]{43}$/, 'string', 400 * DAY),
     keys(/^marks:[\w-]{43}$/, 'string', 7 * DAY),
@@ -188,11 +202,13 @@ export function deadlineKinds(
   moves: DeadlineScripts | undefined,
 ): KeyKind<DeadlineKeys>[] {
   const mostBytes = partitions.shareOf(DEAD_LETTER_BYTES);
+  const look = ({ names, prefix }: DeadlineKeys, members: readonly string[], place: 'all' | 'misplaced') =>
+    members.length === 0 ? [] : scripts.find('verify-deadlines', [names], prefix, FIRED_KNOWN_FOR, place, ...members);
   const deadlines = async (partition: DeadlineKeys, members: readonly string[]): Promise<Problem[]> => {
     const elsewhere = await misplacedParts(client, partitions, partition, members);
     const own = members.filter((member) => !elsewhere.includes(member));
-    const problems = own.length > 0 ? await scripts.deadlines(partition, own) : [];
-    const misplaced = elsewhere.length > 0 ? await scripts.deadlines(partition, elsewhere, 'misplaced') : [];
+    const problems = await look(partition, own, 'all');
+    const misplaced = await look(partition, elsewhere, 'misplaced');
     for (const { rule, what } of moves ? misplaced : []) {
       if (rule === 'deadline-misplaced') await moveDeadline(client, moves!, partition, partitions.of(what), what);
     }
@@ -202,7 +218,8 @@ export function deadlineKinds(
     keys(/^deadlines:([\da-f]{40})$/, 'hash', 'any', { verify: deadlines }),
     keys(/^due$/, 'zset', 'never'),
     keys(/^due:([^]+)$/, 'zset', 'never', {
-      items: ({ partition, part: name }, members) => scripts.due(partition, name, members, mostBytes),
+      items: ({ key, partition: { names, deadLetters, prefix }, part: name }, members) =>
+        scripts.find('verify-due', [key, names, deadLetters], prefix, name, mostBytes, ...members),
     }),
   ];
 }

@@ -63,5 +63,4 @@ export const RULES = {
   'name-not-scheduled': { problem: 'nobody looks at a name of deadlines in time', mending: 'looked at in time' },
 } as const satisfies Readonly<Record<string, { readonly problem: string; readonly mending: string }>>;
 
-/** A rule of the data model. */
 export type Rule = keyof typeof RULES;

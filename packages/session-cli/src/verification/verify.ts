@@ -1,13 +1,5 @@
 import { DeadlinePartitions, DeadlineScripts } from '@nest-session/deadlines/redis/internal';
-import {
-  type Finding,
-  FindingCounter,
-  groupedBy,
-  isReply,
-  Pace,
-  type PartitionKeys,
-  type Partitions,
-} from '@nest-session/redis-events/internal';
+import { groupedBy, isReply, Pace, type PartitionKeys, type Partitions } from '@nest-session/redis-events/internal';
 import {
   batchesOf,
   keepingRules,
@@ -32,17 +24,21 @@ export interface VerifyOptions {
   readonly onProgress?: (looked: number) => void;
 }
 
-/** What `verify()` has found. */
+interface Finding {
+  readonly rule: Rule;
+  count: number;
+  /** The first three: keys, ids, members or positions. */
+  readonly examples: string[];
+}
+
 export interface Verification {
   /** Ordered by rule; what was mended is among them. */
-  readonly findings: readonly Finding<Rule>[];
+  readonly findings: readonly Finding[];
   /** What is left after it was mended; empty unless `repair` was asked for. */
-  readonly left: readonly Finding<Rule>[];
-  /** The number of keys and members that were looked at. */
+  readonly left: readonly Finding[];
   readonly looked: number;
 }
 
-/** The store that is verified. */
 export interface VerifiedStore {
   readonly client: Redis;
   readonly partitions: SessionPartitions | DeadlinePartitions;
@@ -53,6 +49,9 @@ export interface VerifiedStore {
 const RATE = 20_000;
 // Mending one thing can show another: a stray key hid what it stood for.
 const MOST_PASSES = 5;
+const EXAMPLES = 3;
+// Milliseconds.
+const ASIDE_FOR = 30 * 86_400_000;
 
 /**
  * Looks for what breaks a rule of the data model, beside the applications that use the namespace. It changes nothing
@@ -64,17 +63,24 @@ export async function verify(
 ): Promise<Verification> {
   const pace = new Pace(rate, signal);
   const pass = async () => {
-    const counter = new FindingCounter<Rule>();
+    const found = new Map<Rule, Finding>();
     for await (const problems of problemsOf(store, pace, repair)) {
-      counter.add(problems);
+      for (const problem of problems) count(found, problem);
       onProgress(pace.passed);
     }
-    return counter.all;
+    return [...found.values()].toSorted((one, other) => (one.rule < other.rule ? -1 : 1));
   };
   const findings = await pass();
   let left = repair && findings.length > 0 ? await pass() : [];
   for (let i = 2; i < MOST_PASSES && left.length > 0; i++) left = await pass();
   return { findings, left, looked: pace.passed };
+}
+
+function count(found: Map<Rule, Finding>, { rule, what }: Problem): void {
+  const finding = found.get(rule) ?? { rule, count: 0, examples: [] };
+  found.set(rule, finding);
+  finding.count++;
+  if (finding.examples.length < EXAMPLES) finding.examples.push(what);
 }
 
 type Problems = AsyncIterable<readonly Problem[]>;
@@ -100,7 +106,6 @@ interface Tools {
 
 type KnownKey<Keys extends PartitionKeys> = FoundKey<Keys> & { readonly kind: KeyKind<Keys> };
 
-/** Looks at every key of a namespace once, beside whatever uses it. */
 async function* problemsIn<Keys extends PartitionKeys>(
   partitions: Partitions<Keys>,
   kinds: readonly KeyKind<Keys>[],
@@ -109,8 +114,8 @@ async function* problemsIn<Keys extends PartitionKeys>(
   const { client, scripts, pace } = tools;
   const { meta, instances, namespace } = partitions;
   // They belong to no partition, and may be on two nodes.
-  yield scripts.keys(`${namespace}:`, [{ key: meta, type: 'hash', life: 'never' }]);
-  yield scripts.keys(`${namespace}:`, [{ key: instances, type: 'zset', life: 'never' }]);
+  yield scripts.find('verify-keys', [meta], `${namespace}:`, ASIDE_FOR, 'hash', 'never');
+  yield scripts.find('verify-keys', [instances], `${namespace}:`, ASIDE_FOR, 'zset', 'never');
   for await (const keys of scannedKeys(client, partitions, '*')) {
     await pace.pass(keys.length);
     const known = keys.flatMap(({ key, partition, name }): KnownKey<Keys>[] => {
@@ -128,8 +133,9 @@ async function* problemsAmong<Keys extends PartitionKeys>(
   all: readonly KnownKey<Keys>[],
   tools: Tools,
 ): Problems {
-  const expected = all.map(({ key, kind: { type, life } }) => ({ key, type, life }));
-  const problems = await tools.scripts.keys(partition.prefix, expected);
+  const names = all.map(({ key }) => key);
+  const expected = all.flatMap(({ kind: { type, life } }) => [type, life]);
+  const problems = await tools.scripts.find('verify-keys', names, partition.prefix, ASIDE_FOR, ...expected);
   yield problems;
   const strays = new Set(problems.filter(({ rule }) => rule === 'wrong-type').map(({ what }) => what));
   const sound = all.filter(({ key }) => !strays.has(key));

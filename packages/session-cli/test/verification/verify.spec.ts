@@ -75,8 +75,8 @@ describe.each([
   it('finds no fault with a key that has gone since it was found', async () => {
     const keys = store.keysOf(others[0]!);
     const scripts = new VerificationScripts(store.client, true);
-    const gone = { key: keys.session(store.id(others[0]!)), type: 'hash', life: 'any' } as const;
-    expect(await scripts.keys(keys.prefix, [gone])).toEqual([]);
+    const gone = keys.session(store.id(others[0]!));
+    expect(await scripts.find('verify-keys', [gone], keys.prefix, 1000, 'hash', 'any')).toEqual([]);
   });
 
   it('finds nothing in a healthy store, and changes nothing', async () => {

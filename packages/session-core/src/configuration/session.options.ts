@@ -4,8 +4,12 @@ import { bindingIn, DEVICE_INDEX } from '../device/device-binding.js';
 import { type DeviceBoundOptions, readDeviceBoundOptions } from '../device/device-bound.options.js';
 import type { Duration } from '../option-reading/duration.js';
 import { isBooleanOrObject, isRecord, OptionReader } from '../option-reading/option.reader.js';
-import type { SecurityLevel } from '../option-reading/security-level.js';
-import { strictAbsoluteTimeout, strictIdProblems, strictResolverProblems } from '../option-reading/strict-security.js';
+import {
+  type SecurityLevel,
+  strictAbsoluteTimeout,
+  strictIdProblems,
+  strictResolverProblems,
+} from '../option-reading/strict-security.js';
 import { toOrigin } from '../option-reading/to-origin.js';
 import { AliasedSessionIdResolver } from '../resolvers/aliased-session-id.resolver.js';
 import { CookieSessionIdResolver } from '../resolvers/cookie-session-id.resolver.js';
@@ -29,22 +33,15 @@ import { inSeconds, lifetimeProblems, readTimeouts, warnOfShortSessions } from '
 
 /** Options of `SessionModule.forRoot()`. */
 export interface SessionModuleOptions extends BoundsOptions {
-  /**
-   * The idle timeout: the time without access after which a session expires; whole seconds, or `'never'`. @default
-   * '30m'
-   */
+  /** The idle timeout: the time without access until a session expires; whole seconds, or `'never'`. @default '30m' */
   timeout?: Duration;
   /** The idle timeout until somebody signs in. @default timeout; with `security: 'strict'` at most '10m' */
   anonymousTimeout?: Duration;
-  /**
-   * The time since its creation after which a session expires, however much it is used; whole seconds, or `'never'`.
-   * @default 'never'; '12h' with `security: 'strict'`
-   */
+  /** The time until a session expires that is in use. @default 'never'; '12h' with `security: 'strict'` */
   absoluteTimeout?: Duration;
   /**
-   * How often requests renew the idle timeout at most; `0`: at every request. A session expires up to this much early.
-   * For one with a shorter idle timeout of its own, it is at most a thirtieth of that. @default timeout / 30, at most
-   * '1m'
+   * How often requests renew the idle timeout at most; `0`: at every request. A session expires up to this much early,
+   * but at most by a thirtieth of its own idle timeout. @default timeout / 30, at most '1m'
    */
   touchInterval?: Duration;
   /** How the session cookie is set; not together with `sessionIdResolver`. @default see `CookieOptions` */
@@ -55,37 +52,33 @@ export interface SessionModuleOptions extends BoundsOptions {
    */
   sessionIdResolver?: SessionIdResolver | Type<SessionIdResolver>;
   /**
-   * What the store, events and `session.id` have as the session id: the SHA-256 of the token, which opens nothing; or,
-   * like Spring Session, the token itself (`'plain'`), with which anyone who can read the store can take over sessions.
-   * @default 'hashed'
+   * The session id of the store and of events: the SHA-256 of the token, which opens nothing; or, like Spring Session,
+   * the token itself (`'plain'`): whoever reads the store can take over sessions. @default 'hashed'
    */
   sessionIds?: SessionIdForm;
   /** Generates the tokens. @default new RandomSessionTokenGenerator() */
   sessionTokenGenerator?: SessionTokenGenerator;
   /**
-   * Attributes that are bound to the visitor: no sign-in keeps them, because whoever planted the session could know or
-   * choose their values. So are all whose names begin with `nest-session.visitor.`. @default none
+   * Attributes that no sign-in keeps, because whoever planted the session could know or choose their values. So are all
+   * whose names begin with `nest-session.visitor.`. @default none
    */
   visitorAttributes?: readonly string[];
   /**
    * `'strict'` is for production: other defaults, such as a cookie for https only and an absolute timeout, and an error
-   * at start for options that OWASP ASVS 5.0 forbids: see the page "Security" of the documentation. A request
-   * that presents live sessions of two principals gets a `ConflictException`, 409, where it uses the session, because
-   * somebody may have planted a cookie. With `'standard'` the first counts, with a security event, or a warning once.
-   * @default 'standard'
+   * at start for options that OWASP ASVS 5.0 forbids: see the page "Security" of the documentation. A request with live
+   * sessions of two principals gets a `ConflictException`, 409, where it uses the session: somebody may have planted a
+   * cookie. With `'standard'` the first counts, with a security event, or a warning once. @default 'standard'
    */
   security?: SecurityLevel;
   /**
-   * How many live sessions a principal may have, such as `{ perPrincipal: 5 }`. The store decides it in the step that
-   * signs in: there are never more. Those from before you set it, or a lower number, end as soon as their principal
-   * signs in. @default no limit
+   * How many live sessions a principal may have, such as `{ perPrincipal: 5 }`: never more. Those from before you set
+   * it, or a lower number, end as soon as their principal signs in. @default no limit
    */
   maxSessions?: MaxSessionsOptions;
   /**
-   * Indexes by which `IndexedSessionRepository.findByIndex()` finds sessions, beside that of principals: by their
-   * names, functions that give the value under which an index lists a session, such as `{ tenant: (session) =>
-   * session.getAttribute('user')?.tenant }`. Each reads one attribute, the same one for every session. Its value takes
-   * effect with the save of that attribute. @default none
+   * Indexes for `IndexedSessionRepository.findByIndex()`, beside that of principals: by name, functions that give the
+   * value under which a session is listed, such as `{ tenant: (session) => session.getAttribute('tenant') }`. Each
+   * reads one attribute, the same for every session, and takes effect with the save of it. @default none
    */
   indexes?: Readonly<Record<string, SessionIndex>>;
   /** What `CsrfGuard` looks at; without effect where you do not use it. @default see `CsrfOptions` */
@@ -93,46 +86,42 @@ export interface SessionModuleOptions extends BoundsOptions {
   /** Lets a browser have several sessions, each with its own cookie: see `BrowserSessions`. @default false */
   multipleSessions?: boolean;
   /**
-   * Records the client that created a session or signed in to it last, for `Sessions.ofPrincipal()`: a shortened
-   * address and User-Agent header. Personal data in many countries. @default false
+   * Records the client that created a session or signed in to it last: a shortened address and User-Agent header.
+   * Personal data in many countries. @default false
    */
   devices?: boolean | DeviceOptions;
   /**
-   * Binds the session of each signed-in user to the browser that signed in, as far as the browser can (device-bound
-   * session credentials): it keeps a key that cannot be copied, and proves every few minutes that it has it, so that a
-   * stolen cookie opens nothing. Needs https, cookies, and a store with indexes. @default false
+   * Binds the session of each signed-in user to the browser, if that can (device-bound session credentials): it proves
+   * every few minutes that it has a key that cannot be copied, so that a stolen cookie opens nothing. Needs https,
+   * cookies, and a store with indexes. @default false
    */
   deviceBound?: boolean | DeviceBoundOptions;
   /**
-   * How often the token of a signed-in user changes, `'1m'` to `'1d'`, in browsers to which no session can be bound:
-   * with the next page that the user opens. A token that comes a minute after its successor is in use is a security
-   * event, `reused-token`: two have it. The session goes on. @default never
+   * How often the token of a signed-in user changes, `'1m'` to `'1d'`, in browsers that bind no session. One that comes
+   * a minute after its successor is in use is a security event, `reused-token`: two have it. @default never
    */
   rotateEvery?: Duration;
   /** True for requests without a session, such as those for static files. They never call the store. Not async. */
   exclude?: (request: HttpRequestLike) => boolean;
   /**
-   * Decides whether a request may store a new session: false makes its save throw a `SessionCreationRefusedError`, 429.
-   * Called once, right before, and never outside of requests. What it throws is the error of the save. `address`: of
-   * the client, trusted proxies taken into account; undefined once it has disconnected. @default every request may
+   * Whether a request may store a new session: false makes its save throw a `SessionCreationRefusedError`, 429. Called
+   * once, right before; what it throws is the error of the save. `address`: of the client, by trusted proxies;
+   * undefined once it has disconnected. @default every request may
    */
   mayCreate?: (request: HttpRequestLike, address: string | undefined) => boolean | Promise<boolean>;
 }
 
 /**
  * A change that would exceed one throws a `SessionBoundError`, 413. What is stored already stays readable, and may be
- * changed as long as it does not grow. What other requests store at the same time counts as well. With `security:
- * 'strict'`, and none of them set, a session in which nobody is signed in may hold 32 attributes and 16384 bytes.
+ * changed as long as it does not grow. With `security: 'strict'`, and none of them set, a session in which nobody is
+ * signed in may hold 32 attributes and 16384 bytes.
  */
 interface BoundsOptions {
   /** How many attributes a session may have, at most 10000; the library's own do not count. @default 256 */
   maxAttributes?: number;
   /** Bytes that the text of one attribute may take. @default 65536 */
   maxAttributeSize?: number;
-  /**
-   * Bytes that the names and texts of all attributes of a session may take; the library's own do not count.
-   * @default maxAttributeSize * 4
-   */
+  /** Bytes that the names and texts of all attributes may take, but the library's own. @default maxAttributeSize * 4 */
   maxSessionSize?: number;
 }
 
@@ -165,9 +154,8 @@ interface DeviceOptions {
    */
   address?: 'network' | 'full' | 'none';
   /**
-   * Gives the address of the client, for instance out of a header of your proxy. When it throws, the session is stored
-   * without an address, and one line in the log says so.
-   * @default the `ip` of the platform, which follows its option for trusted proxies, else the address of the connection
+   * Gives the address of the client, for instance out of a header of your proxy. When it throws, there is none, and the
+   * log says so once. @default the `ip` of the platform, which knows trusted proxies, else that of the connection
    */
   addressOf?: (request: HttpRequestLike) => string | undefined;
   /** Whether a shortened User-Agent header is recorded. @default true */
@@ -176,17 +164,15 @@ interface DeviceOptions {
 
 /** The Node.js request that is passed to options that are functions, on every platform. */
 interface HttpRequestLike {
-  /** The method in upper case, such as `GET`. */
+  /** Such as `GET`. */
   readonly method?: string | undefined;
   /** The path and the query as the client sent them, such as `/cart?page=2`. */
   readonly url?: string | undefined;
-  /** The headers by their names in lower case. A header that came several times may be an array. */
+  /** By their names in lower case. One that came several times may be an array. */
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
 }
 
-/**
- * The checked options, injected by `SESSION_OPTIONS`. Timeouts are seconds, -1: none; `touchInterval` is milliseconds.
- */
+/** The checked options, of `SESSION_OPTIONS`. Timeouts are seconds, -1: none; `touchInterval` is milliseconds. */
 export type ResolvedSessionOptions = ReturnType<typeof resolveSessionOptions>;
 
 export type ResolvedDeviceOptions = NonNullable<ResolvedSessionOptions['devices']>;
@@ -204,7 +190,8 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}) {
   const visitorAttributes = Object.freeze([...(reader.value('visitorAttributes', isListOfNames, LIST_OF_NAMES) ?? [])]);
   const maxSessions = readMaxSessions(reader);
   const bounds = readBounds(reader);
-  const deviceBound = readDeviceBoundOptions(reader);
+  const csrf = readCsrfOptions(reader.section('csrf'));
+  const deviceBound = readDeviceBoundOptions(reader, cookie, csrf.trustedOrigins);
   const resolved = {
     timeout: inSeconds(timeout),
     anonymousTimeout: inSeconds(anonymousTimeout),
@@ -220,7 +207,7 @@ export function resolveSessionOptions(options: SessionModuleOptions = {}) {
     ...bounds,
     visitorBounds: security === 'strict' ? boundsOfVisitors(options) : undefined,
     indexes: readIndexes(reader, deviceBound !== undefined),
-    csrf: readCsrfOptions(reader.section('csrf')),
+    csrf,
     devices: readDeviceOptions(reader),
     deviceBound,
     rotateEvery: reader.duration('rotateEvery', undefined, { atLeast: 60_000, atMost: 86_400_000 }),

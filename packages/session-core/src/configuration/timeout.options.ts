@@ -1,8 +1,7 @@
 import type { OptionReader } from '../option-reading/option.reader.js';
-import type { SecurityLevel } from '../option-reading/security-level.js';
+import { type SecurityLevel, strictTimeoutProblems } from '../option-reading/strict-security.js';
 import { logger } from '../logging/session.logger.js';
 import type { ResolvedCookieOptions } from '../resolvers/cookie.options.js';
-import { strictTimeoutProblems } from '../option-reading/strict-security.js';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;

@@ -131,6 +131,8 @@ export class CsrfGuard implements CanActivate {
     held?.applyOutagePolicy('reject');
     const session = held?.session;
     if (session && typeof token === 'string' && isCsrfTokenOf(session, token)) return;
+    // It may be that of the session that lacks its proof.
+    held?.requireProof();
     throw new CsrfError('invalid-token');
   }
 }

@@ -98,9 +98,7 @@ export class BoundDevices {
   }
 
   #check(request: IncomingMessage, session: TrackedSession, binding: DeviceBinding, alias?: string): DeviceCheck {
-    const { resolver } = this;
-    const isAliased = alias !== undefined && resolver instanceof AliasedSessionIdResolver;
-    const name = (isAliased ? resolver.deviceCookie(request, alias) : resolver.deviceCookie(request))?.name;
+    const name = this.resolver.deviceCookie(request, alias)?.name;
     const values = name === undefined ? [] : cookieValues(request.headers.cookie, name);
     const evidence = evidenceIn(binding, values, session.loadedAt);
     if ((evidence !== 'missing' && evidence !== 'forged') || this.#isExcluded(request)) {
@@ -142,7 +140,8 @@ export class BoundDevices {
     if (session.hasEnded) {
       const cookie = this.resolver.deviceCookie(request);
       if (cookie && cookieValues(request.headers.cookie, cookie.name, 1).length > 0) {
-        appendHeader(response, 'Set-Cookie', stringifySetCookie({ ...cookie, value: '', maxAge: 0 }));
+        const expired = { ...cookie.attributesFor(request), name: cookie.name, value: '', maxAge: 0 };
+        appendHeader(response, 'Set-Cookie', stringifySetCookie(expired));
       }
     }
     const offered = this.#offers.get(commit);
@@ -170,11 +169,12 @@ export class BoundDevices {
 
   cookieFor(request: IncomingMessage, binding: DeviceBinding, now: number) {
     const { lifetime } = this.options;
-    const cookie = this.resolver.deviceCookie(request)!;
+    const { name, attributesFor } = this.resolver.deviceCookie(request)!;
+    const cookie = { ...attributesFor(request), name };
     const [, ...attributes] = stringifySetCookie({ ...cookie, value: '' }).split('; ');
     const value = boundValue(binding, now + lifetime);
     const header = stringifySetCookie({ ...cookie, value, maxAge: lifetime / 1000 });
-    return { name: cookie.name, attributes: attributes.join('; '), header };
+    return { name, attributes: attributes.join('; '), header };
   }
 
   #mayOffer(request: IncomingMessage, session: TrackedSession, binding: DeviceBinding | undefined): boolean {

@@ -12,6 +12,8 @@ export interface DeviceBinding {
   /** What challenges, handles and bound cookies are proven by. */
   readonly secret: string;
   readonly offers: number;
+  /** When the first browser that may register came. */
+  readonly begunAt: number;
   /** When it was told the last time: epoch ms by the clock of the store, like all times here. */
   readonly offeredAt: number;
   readonly key?: BoundKey;
@@ -21,7 +23,7 @@ interface BoundKey {
   readonly publicKey: PublicKey;
   readonly since: number;
   readonly offer: number;
-  /** Whether the browser is known to have learned that it is registered: the reply may have been lost. */
+  /** Whether the browser was answered, as far as can be known here: the store may have failed meanwhile. */
   readonly isConfirmed: boolean;
   readonly answered: number;
   readonly answeredAt: number;
@@ -44,12 +46,12 @@ const MINUTE = 60_000;
 const OFFERED_FOR = 5 * MINUTE;
 /** Milliseconds between two offers: each costs the browser one of 6 signatures in 9 minutes. */
 const BETWEEN_OFFERS = MINUTE;
-/** Milliseconds after which no offer follows one: whoever steals the cookie of a browser that cannot bind could. */
+/** Milliseconds in which there are offers: whoever steals the cookie of a browser that cannot bind could register. */
 const OFFERS_END = 10 * MINUTE;
 const MOST_OFFERS = 5;
 /** Milliseconds for which a challenge may be answered: longer than the longest pause between two refreshes. */
 const CHALLENGE_LIFE = 75 * MINUTE;
-/** Milliseconds for which a challenge may be answered again, or one before it: the reply may have been lost. */
+/** Milliseconds for which what a browser sent counts again, or an answer to an earlier challenge: replies get lost. */
 const REPEATABLE = MINUTE;
 /** Milliseconds by which the clock of an instance may differ from that of the store. */
 const CLOCK_ROOM = 30_000;
@@ -58,17 +60,16 @@ const UNDER_WAY = MINUTE;
 
 export function newBinding(now: number): DeviceBinding {
   const [id, secret] = [0, 1].map(() => randomBytes(32).toString('base64url')) as [string, string];
-  return { id, secret, offers: 1, offeredAt: now };
+  return { id, secret, offers: 1, begunAt: now, offeredAt: now };
 }
 
 /**
- * Whether the browser may be told to register once more: it has not, or may not know that it has. Not for long after it
- * has: whoever has copied the cookie could replace its key.
+ * Whether the browser may be told to register once more: it has not, or was not answered that it has. Otherwise,
+ * whoever has copied the cookie could replace its key.
  */
-export function mayOfferAgain({ key, offers, offeredAt }: DeviceBinding, now: number): boolean {
+export function mayOfferAgain({ key, offers, begunAt, offeredAt }: DeviceBinding, now: number): boolean {
   if (key && (key.isConfirmed || now - key.since > OFFERED_FOR)) return false;
-  const pause = now - offeredAt;
-  return offers < MOST_OFFERS && pause >= BETWEEN_OFFERS && pause <= OFFERS_END;
+  return offers < MOST_OFFERS && now - offeredAt >= BETWEEN_OFFERS && now - begunAt <= OFFERS_END;
 }
 
 export function offeredAgain(binding: DeviceBinding, now: number): DeviceBinding {
@@ -91,8 +92,8 @@ export function registrationChallenge(binding: DeviceBinding): string {
 type RegistrationRefusal = 'unknown-handle' | 'foreign-challenge' | 'second-key';
 
 /**
- * The binding with the key of a browser; the same when it has that key already, and the browser may not know it: a
- * recorded request must not get a bound cookie for ever. `proof` is signed by its key. A key that is not confirmed
+ * The binding with the key of a browser; the same when it has that key already, for a while: a recorded request must
+ * not get a bound cookie for ever. `proof` is signed by its key. A key that is not confirmed
  * gives way to one that a later offer brought.
  */
 export function registered(
@@ -105,7 +106,7 @@ export function registered(
   if (now - offeredAt > OFFERED_FOR + CLOCK_ROOM || !isSame(handle, handleOf(binding))) return 'unknown-handle';
   if (!isSame(challenge, registrationChallenge(binding))) return 'foreign-challenge';
   if (key && JSON.stringify(key.publicKey) === JSON.stringify(publicKey))
-    return key.isConfirmed ? 'unknown-handle' : binding;
+    return key.isConfirmed && now - key.since > REPEATABLE ? 'unknown-handle' : binding;
   if (key && (key.isConfirmed || key.offer === offers)) return 'second-key';
   const unanswered = { isConfirmed: false, answered: 0, answeredAt: 0 };
   return { ...binding, key: { publicKey, since: now, offer: offers, ...unanswered } };
@@ -134,7 +135,7 @@ export function refreshed(binding: DeviceBinding, challengedAt: number, now: num
 }
 
 export function confirmed(binding: DeviceBinding): DeviceBinding {
-  return binding.key ? { ...binding, key: { ...binding.key, isConfirmed: true } } : binding;
+  return binding.key?.isConfirmed === false ? { ...binding, key: { ...binding.key, isConfirmed: true } } : binding;
 }
 
 export function boundValue(binding: DeviceBinding, end: number): string {

@@ -2,8 +2,7 @@ import { type CanActivate, type ExecutionContext, Inject, Injectable, SetMetadat
 import { Reflector } from '@nestjs/core';
 import { SESSION_OPTIONS } from '../configuration/session.module-definition.js';
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
-import { AuthenticationRequiredError } from '../errors/authentication-required.error.js';
-import { DeviceNotBoundError } from '../errors/session.errors.js';
+import { AuthenticationRequiredError, DeviceNotBoundError } from '../errors/session.errors.js';
 import { callOf, sessionOfCall } from '../http/call.js';
 import { GUARDS, OWN_GUARD, putFirstAmong } from '../http/handler-metadata.js';
 import type { RequestSession } from '../http/request-session.js';

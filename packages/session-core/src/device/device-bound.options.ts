@@ -1,3 +1,4 @@
+import type { ResolvedCookieOptions } from '../resolvers/cookie.options.js';
 import type { Duration } from '../option-reading/duration.js';
 import { isBooleanOrObject, OptionReader } from '../option-reading/option.reader.js';
 
@@ -20,7 +21,8 @@ export interface DeviceBoundOptions {
   exclude?: readonly string[];
   /**
    * Hosts, such as `'login.example.com'` or `'*.example.com'`, whose links make the browser renew its proof before it
-   * follows them. From other hosts, the first page loads twice where the proof has expired. @default none
+   * follows them. From other hosts, the first page loads twice where the proof has expired. Those of
+   * `csrf.trustedOrigins` need not be named. @default none
    */
   refreshFrom?: readonly string[];
   /**
@@ -37,7 +39,11 @@ export type ResolvedDeviceBoundOptions = NonNullable<ReturnType<typeof readDevic
 
 const MINUTE = 60_000;
 
-export function readDeviceBoundOptions(parent: OptionReader) {
+export function readDeviceBoundOptions(
+  parent: OptionReader,
+  cookie: Pick<ResolvedCookieOptions, 'domain' | 'partitioned'>,
+  trustedOrigins: ReadonlySet<string>,
+) {
   const given = parent.value('deviceBound', isBooleanOrObject, 'true or false, or an object');
   if (given === undefined || given === false) return undefined;
   const reader = given === true ? new OptionReader('SessionModule', {}) : parent.section('deviceBound');
@@ -45,12 +51,26 @@ export function readDeviceBoundOptions(parent: OptionReader) {
     lifetime: reader.duration('lifetime', '10m', { atLeast: 5 * MINUTE, atMost: 60 * MINUTE, wholeSeconds: true }),
     paths: reader.text('paths', '/session/device', (path) => (isPath(path) ? undefined : A_PATH)),
     exclude: reader.value('exclude', isListOfPaths, 'a list of paths, such as `/assets`') ?? [],
-    refreshFrom: reader.value('refreshFrom', isListOfHosts, HOSTS) ?? [],
+    // Otherwise, no browser would renew its proof for what a front end on another origin asks for.
+    refreshFrom: [
+      ...(reader.value('refreshFrom', isListOfHosts, HOSTS) ?? []),
+      ...[...trustedOrigins].map((origin) => new URL(origin).hostname),
+    ],
     mode: reader.oneOf('mode', ['report', 'enforce'], 'report'),
   };
   reader.finish();
+  if (cookie.domain !== undefined) parent.problem(OF_ONE_HOST);
+  if (cookie.partitioned) parent.problem(PARTITIONED);
   return Object.freeze(options);
 }
+
+const OF_ONE_HOST =
+  'Option `deviceBound` binds a session to one host, and `cookie.domain` gives it to others, whose users would be ' +
+  'refused: remove one of the two.';
+
+const PARTITIONED =
+  'Option `deviceBound` needs a cookie that browsers keep in one place, and `cookie.partitioned` has one for each site ' +
+  'that frames the application: remove one of the two.';
 
 const A_PATH = 'must be a path such as `/session/device`, without a slash at its end';
 

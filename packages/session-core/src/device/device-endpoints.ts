@@ -11,6 +11,7 @@ import {
   bindingIdIn,
   bindingIn,
   challengeAt,
+  confirmed,
   DEVICE_INDEX,
   type DeviceBinding,
   refreshed,
@@ -21,7 +22,12 @@ import { type DeviceProof, hasProof, isSignedBy, proofOf, type PublicKey } from 
 
 /** What a browser is answered. It takes any other status for the end of its binding. */
 type Answer =
-  | { readonly status: 200; readonly binding: DeviceBinding; readonly now: number; readonly isRegistration: boolean }
+  | {
+      readonly status: 200;
+      readonly binding: DeviceBinding;
+      readonly now: number;
+      readonly registered?: TrackedSession;
+    }
   /** With a challenge at a refresh: without one, the browser would give up. */
   | { readonly status: 403; readonly refusal?: string; readonly binding?: DeviceBinding; readonly now?: number }
   /** The browser keeps its binding, and tries again. */
@@ -103,7 +109,7 @@ export class DeviceEndpoints {
     });
     if (!binding || refusal !== undefined) return this.#refuse(request, session, refusal ?? 'unknown-handle');
     if (isNew) this.onBound(session, binding.key!.since);
-    return { status: 200, binding, now, isRegistration: true };
+    return { status: 200, binding, now, registered: session };
   }
 
   async #renewal(request: IncomingMessage): Promise<Answer> {
@@ -129,7 +135,7 @@ export class DeviceEndpoints {
       return next ?? current;
     });
     if (!binding) return { status: 'over', id };
-    return isAccepted ? { status: 200, binding, now, isRegistration: false } : { status: 403, binding, now };
+    return isAccepted ? { status: 200, binding, now } : { status: 403, binding, now };
   }
 
   async #find(id: string): Promise<TrackedSession | undefined> {
@@ -197,7 +203,10 @@ export class DeviceEndpoints {
     if (status === 403) return void response.writeHead(403).end();
     const cookie = this.devices.cookieFor(request, binding, answer.now);
     appendHeader(response, 'Set-Cookie', cookie.header);
-    if (!answer.isRegistration) return void response.writeHead(200).end();
+    const { registered: session } = answer;
+    if (!session) return void response.writeHead(200).end();
+    // From here on, who has only the session cookie gets no key in its place, unless the store fails.
+    response.once('finish', () => void this.#change(binding.id, session, confirmed).catch(() => undefined));
     sendJson(response, this.#configuration(request, binding, cookie));
   }
 

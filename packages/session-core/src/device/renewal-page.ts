@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { stringifySetCookie } from 'cookie';
 import { cookieValues } from '../resolvers/cookie-session-id.resolver.js';
 import { appendHeader } from '../resolvers/response-headers.js';
-import type { SetCookieAttributes } from '../resolvers/cookie.options.js';
+import type { DeviceCookie } from '../resolvers/session-id.resolver.js';
 
 const RELOAD = 'location.reload()';
 const HASH = createHash('sha256').update(RELOAD).digest('base64');
@@ -18,7 +18,7 @@ const ONCE_IN = 30;
 export function sendRenewalPage(
   request: IncomingMessage,
   response: ServerResponse,
-  { name, ...attributes }: { readonly name: string } & SetCookieAttributes,
+  { name, attributesFor }: DeviceCookie,
 ): boolean {
   const { headers, method, url = '/' } = request;
   const site = headers['sec-fetch-site'];
@@ -34,11 +34,8 @@ export function sendRenewalPage(
   const marker = `${name}-asked`;
   const address = ownAddress(url);
   if (!isNavigation || address === undefined || cookieValues(headers.cookie, marker, 1).length > 0) return false;
-  appendHeader(
-    response,
-    'Set-Cookie',
-    stringifySetCookie({ ...attributes, name: marker, value: '1', maxAge: ONCE_IN }),
-  );
+  const asked = { ...attributesFor(request), name: marker, value: '1', maxAge: ONCE_IN };
+  appendHeader(response, 'Set-Cookie', stringifySetCookie(asked));
   response
     .writeHead(200, {
       'Content-Type': 'text/html; charset=utf-8',

@@ -12,6 +12,7 @@ interface RotatingResponse {
   readonly session: {
     readonly existing: TrackedSession | undefined;
     readonly found: { readonly turn?: TurnVerdict | undefined };
+    readonly bringsToken: boolean;
     bringTurn(): void;
   };
 }
@@ -41,7 +42,13 @@ export class RotatingTokens {
     if (!session || session.isOver || verdict === undefined || this.#responses.has(response)) return undefined;
     this.#responses.add(response);
     // Who comes with a turn that is over learns no other one, whoever of the two it is.
-    if (verdict === 'reused' || session.storedId !== session.id) return undefined;
+    if (verdict === 'reused') return undefined;
+    const changing = session.storedId === session.id ? this.#take(response, session, verdict) : undefined;
+    // Another response may have changed the turn since the load: it must not be set back.
+    return changing ?? (response.session.bringsToken ? this.#change(session, (current) => current) : undefined);
+  }
+
+  #take(response: RotatingResponse, session: TrackedSession, verdict: TurnVerdict): Promise<unknown> | undefined {
     const turns = turnsOf(session);
     const now = session.loadedAt;
     const isPage = isNavigation(response.request);
@@ -62,7 +69,10 @@ export class RotatingTokens {
     return session.loadedAt - since >= this.every;
   }
 
-  async #change(session: TrackedSession, change: (current: TokenTurns | undefined) => TokenTurns): Promise<void> {
+  async #change(
+    session: TrackedSession,
+    change: (current: TokenTurns | undefined) => TokenTurns | undefined,
+  ): Promise<void> {
     try {
       await session.updateOwnAttribute<TokenTurns>(TURN_ATTRIBUTE, change);
     } catch (error) {

@@ -7,7 +7,7 @@ const TABLE = {
   'not-authenticated': [401, 'Sign in first'],
   'not-recently-authenticated': [401, 'Sign in again'],
   'device-proof-missing': [401, 'Sign in first'],
-  'provider-session-ended': [401, 'The identity provider has ended the login: sign in again'],
+  'provider-session-ended': [401, 'The login at the identity provider has ended, or is too old: sign in again'],
   'cross-origin': [403, 'A page of another origin sent this request'],
   'missing-token': [403, 'The CSRF token is missing: send it in the header X-CSRF-Token or in the field _csrf'],
   'invalid-token': [403, 'The CSRF token does not belong to the session: load the page again'],
@@ -66,11 +66,18 @@ export function refusalBody<More extends object>(reason: RefusalReason, more?: M
   return { ...REFUSALS[reason], ...more! };
 }
 
+/** What a `HttpException` that is a refusal is made of. */
+export function refusal(reason: RefusalReason, options?: { cause?: unknown }) {
+  return [refusalBody(reason), REFUSALS[reason].statusCode, options] as const;
+}
+
 /**
- * Makes an error the refusal with this body: GraphQL gives a client the `extensions` of an error, and no body. They are
- * not enumerable, because a log shows the error without them.
+ * Makes an error the refusal with its body: GraphQL gives a client the `extensions` of an error, and no body. They are
+ * not enumerable, because a log shows the error without them. The client sees neither the name nor the message.
  */
-export function markRefusal<E extends HttpException>(error: E): E {
+export function markRefusal<E extends HttpException>(error: E, name = error.name, message = error.message): E {
   const { reason } = error.getResponse() as RefusalBody;
+  error.name = name;
+  error.message = message;
   return Object.defineProperty(error, 'extensions', { value: { reason } });
 }

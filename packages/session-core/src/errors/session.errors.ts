@@ -1,5 +1,11 @@
-import { ConflictException, ForbiddenException, HttpException, PayloadTooLargeException } from '@nestjs/common';
-import { markRefusal, refusalBody } from './refusals.js';
+import {
+  ConflictException,
+  ForbiddenException,
+  HttpException,
+  PayloadTooLargeException,
+  UnauthorizedException,
+} from '@nestjs/common';
+import { markRefusal, refusal, refusalBody } from './refusals.js';
 
 /** Thrown at start-up when options are invalid. The message lists every problem. */
 export class InvalidSessionOptionsError extends Error {
@@ -25,11 +31,8 @@ export class SessionStoreError extends HttpException {
     readonly reason: string,
     options: { cause?: unknown } = {},
   ) {
-    const body = refusalBody('store-unavailable');
-    super(body, body.statusCode, options);
-    markRefusal(this);
-    this.name = 'SessionStoreError';
-    this.message = reason;
+    super(...refusal('store-unavailable', options));
+    markRefusal(this, 'SessionStoreError', reason);
   }
 }
 
@@ -52,16 +55,11 @@ export class SessionGoneError extends ConflictException {
   /** @param reason what was not done, and why. The client does not see it */
   constructor(reason: string) {
     super(refusalBody('session-gone'));
-    markRefusal(this);
-    this.name = 'SessionGoneError';
-    this.message = reason;
+    markRefusal(this, 'SessionGoneError', reason);
   }
 }
 
-/**
- * Thrown by `updateAttribute()` when other requests kept updating the same attribute for longer than it waits, 5
- * seconds. Nothing was stored; a 409 response.
- */
+/** Thrown by `updateAttribute()` when other requests kept updating the attribute for 5 s; a 409. Nothing was stored. */
 export class SessionConflictError extends HttpException {
   constructor(
     /** The name of the attribute. The client does not see it. */
@@ -69,20 +67,20 @@ export class SessionConflictError extends HttpException {
     /** The milliseconds that the update has waited. */
     timeout: number,
   ) {
-    const body = refusalBody('too-many-updates');
-    super(body, body.statusCode);
-    markRefusal(this);
-    this.name = 'SessionConflictError';
-    this.message =
+    super(...refusal('too-many-updates'));
+    markRefusal(
+      this,
+      'SessionConflictError',
       `Session attribute ${JSON.stringify(attributeName)} was not updated within ${timeout} ms, because other ` +
-      'requests kept updating it. Repeat the request later. If this occurs in normal use, spread what these requests ' +
-      'store over several attributes';
+        'requests kept updating it. Repeat the request later. If this occurs in normal use, spread what these requests ' +
+        'store over several attributes',
+    );
   }
 }
 
 /**
- * Thrown by `updateAttribute()` when it would have to wait for other requests, or repeat its update, although the
- * client has disconnected. Nothing was stored. You do not have to handle it, nor to await the promise.
+ * Thrown by `updateAttribute()` when it would have to wait, or repeat its update, for a client that has disconnected.
+ * Nothing was stored. You do not have to handle it, nor to await the promise.
  */
 export class ClientDisconnectedError extends HttpException {
   constructor() {
@@ -95,10 +93,7 @@ export class ClientDisconnectedError extends HttpException {
   }
 }
 
-/**
- * Thrown when the value of an attribute cannot be stored, or when a required attribute is missing. The message names
- * the attribute and, for a nested value, its path. It never quotes the value.
- */
+/** Thrown for a value that cannot be stored, or a missing required one. The message has its path, not the value. */
 export class SessionAttributeError extends Error {
   /** Always 'SessionAttributeError'. */
   override readonly name = 'SessionAttributeError';
@@ -117,10 +112,9 @@ export class SessionAttributeError extends Error {
 export type SessionBound = 'maxAttributes' | 'maxAttributeNameSize' | 'maxAttributeSize' | 'maxSessionSize';
 
 /**
- * Thrown when an attribute would make the session larger than a limit of the options allows: by `setAttribute()`, and
- * by a save for an attribute that was changed in place, or because other requests have stored more in the meantime. The
- * attribute keeps its value, and the save stores nothing. The message never quotes a value. A 413 response without
- * details.
+ * Thrown when an attribute would make the session larger than the options allow: by `setAttribute()`, and by a save for
+ * what was changed in place, or because other requests have stored more in the meantime. The attribute keeps its value,
+ * and the save stores nothing. The message never quotes a value. A 413 response without details.
  */
 export class SessionBoundError extends PayloadTooLargeException {
   /** The name of the attribute. A name of more than 256 characters is cut to its first 64. */
@@ -145,24 +139,21 @@ export class SessionBoundError extends PayloadTooLargeException {
   }
 }
 
-/**
- * Thrown by the save of a new session when the option `mayCreate` refuses it. Nothing is stored, and the client gets no
- * token; a 429 response.
- */
+/** Thrown by the save of a new session that the option `mayCreate` refuses; a 429 response without a token. */
 export class SessionCreationRefusedError extends HttpException {
   constructor() {
-    const body = refusalBody('session-refused');
-    super(body, body.statusCode);
-    markRefusal(this);
-    this.name = 'SessionCreationRefusedError';
-    this.message = 'The option `mayCreate` refused to let this request create a session';
+    super(...refusal('session-refused'));
+    markRefusal(
+      this,
+      'SessionCreationRefusedError',
+      'The option `mayCreate` refused to let this request create a session',
+    );
   }
 }
 
 /**
- * Thrown by a save when the value of an index cannot be derived: its function threw, returned no string or no
- * well-formed Unicode, or read another attribute. Nothing is saved. The message quotes no value. `cause` is what the
- * function threw.
+ * Thrown by a save when the value of an index cannot be derived: its function threw (`cause`), returned no string or no
+ * well-formed Unicode, or read another attribute. Nothing is saved. The message quotes no value.
  */
 export class SessionIndexError extends Error {
   /** Always 'SessionIndexError'. */
@@ -180,21 +171,21 @@ export class SessionIndexError extends Error {
 
 /**
  * Thrown by a save that signs in a principal who already has as many live sessions as the option `maxSessions` allows,
- * with `whenReached: 'refuse'`. In Redis with several partitions, also by a save that has waited for six times
- * `commandTimeout` for other sign-ins of the principal. Nothing was saved; a 409 response.
+ * with `whenReached: 'refuse'`, or in Redis with several partitions has waited for six times `commandTimeout` for other
+ * sign-ins of the principal. Nothing was saved; a 409 response.
  */
 export class TooManySessionsError extends HttpException {
   constructor(
     /** How many sessions a principal may have. */
     readonly perPrincipal: number,
   ) {
-    const body = refusalBody('too-many-sessions');
-    super(body, body.statusCode);
-    markRefusal(this);
-    this.name = 'TooManySessionsError';
-    this.message =
+    super(...refusal('too-many-sessions'));
+    markRefusal(
+      this,
+      'TooManySessionsError',
       `The principal already has ${perPrincipal} sessions or sign-ins under way, as many as the option \`maxSessions\` ` +
-      'allows. End one of them, for example with Sessions.end(), and sign in again';
+        'allows. End one of them, for example with Sessions.end(), and sign in again',
+    );
   }
 }
 
@@ -210,4 +201,29 @@ export class DeviceNotBoundError extends ForbiddenException {
 export class SessionStateError extends Error {
   /** Always 'SessionStateError'. */
   override readonly name = 'SessionStateError';
+}
+
+/**
+ * Why `AuthenticatedGuard` refused a request:
+ * - `'not-authenticated'`: its session has no signed-in user;
+ * - `'not-recently-authenticated'`: the sign-in was too long ago, so the user has to enter the password again;
+ * - `'device-proof-missing'`: its session is bound to a browser, and the request does not prove that it comes from
+ *   there.
+ */
+export type AuthenticationRefusal = 'not-authenticated' | 'not-recently-authenticated' | 'device-proof-missing';
+
+/**
+ * Thrown by `AuthenticatedGuard`: a 401 response with `{ statusCode, message, error, reason }` and, if a recent sign-in
+ * is required, `maxAge` in seconds.
+ */
+export class AuthenticationRequiredError extends UnauthorizedException {
+  constructor(
+    /** Why the request was refused. */
+    readonly reason: AuthenticationRefusal,
+    /** How long ago the sign-in may be, in seconds; undefined if any sign-in will do. */
+    readonly maxAge?: number,
+  ) {
+    super(refusalBody(reason, maxAge === undefined ? {} : { maxAge }));
+    markRefusal(this, 'AuthenticationRequiredError');
+  }
 }

@@ -14,9 +14,7 @@ export interface EventGroupInfo {
   readonly name: string;
   /** Number of kept events that it has not read. */
   readonly lag: number;
-  /**
-   * When the oldest event that it has not read was recorded: epoch ms by Redis' clock; undefined when it has read all.
-   */
+  /** When the oldest that it has not read was recorded: epoch ms by Redis' clock; undefined when it has read all. */
   readonly oldestUnread: number | undefined;
   /** Number of events that it has read and not finished, including those that wait for a retry. */
   readonly pending: number;
@@ -43,24 +41,18 @@ export interface DeadLetter<Event> {
   readonly reason: string;
   /** The group that could not handle the event; undefined for a stray key or member. */
   readonly group: string | undefined;
-  /**
-   * Name of the handler that failed, as `Class.method`; of several, the first. Undefined when instances ended over the
-   * event, and for a stray key or member.
-   */
+  /** The first handler that failed, as `Class.method`; undefined when instances ended over it, and for a stray key. */
   readonly handler: string | undefined;
   /** Number of attempts; 0 for a stray key or member. */
   readonly attempts: number;
   /** Names of the handlers that succeeded, as `Class.method`; a replay does not call them again. */
   readonly succeeded: readonly string[];
   /**
-   * The event as it was in the last attempt. Log lines name it by its `id`. Undefined for an event of a newer version
-   * and for what is foreign. Without data when there was none, and when `omittedBytes` is set.
+   * The event of the last attempt; undefined for one of a newer version and for what is foreign. Without data when
+   * there was none, and when `omittedBytes` is set.
    */
   readonly event: Event | undefined;
-  /**
-   * The bytes of the data when they were more than 256 KiB, and are not in the dead letter; undefined otherwise. A
-   * replay then has them only as long as the store does.
-   */
+  /** The bytes of data over 256 KiB, which a dead letter lacks: a replay has them only as long as the store does. */
   readonly omittedBytes: number | undefined;
   /** The stray key, or the member of a bucket; undefined for an event. */
   readonly member: string | undefined;
@@ -78,32 +70,22 @@ export interface DeadLetterFilter {
  */
 export type ReplayReply = 'replayed' | 'gone' | 'orphaned' | 'foreign';
 
-/**
- * Checks how many dead letters a list may have at most.
- * @throws RangeError for what is neither a whole number nor Infinity
- */
+/** @throws RangeError for what is neither a whole number nor Infinity */
 export function assertLimit(limit: number): void {
   if (limit === Infinity || (Number.isInteger(limit) && limit >= 0)) return;
   throw new RangeError('`limit` must be a whole number that is not negative');
 }
 
-/** The groups that handle the events of a store, and their dead letters: what `DeadlineEvents` is for deadlines. */
+/** The groups that handle the events of a store, and their dead letters: see `EventGroups` and `DeadlineEvents`. */
 export interface EventGroupsOf<Event> {
-  /** All groups, ordered by name. */
   list(): Promise<EventGroupInfo[]>;
-  /** Removes a group of which no instance is alive. */
   remove(name: string): Promise<RemoveGroupReply>;
-  /** The dead letters, the oldest first. @throws RangeError when `after` is not the id of a dead letter */
   deadLetters(
     options?: DeadLetterFilter & { readonly after?: string; readonly limit?: number },
   ): Promise<DeadLetter<Event>[]>;
-  /** Lets the group of a dead letter handle it again. */
   replay(id: string): Promise<ReplayReply>;
-  /** Replays all. Resolves to the number of replayed ones. */
   replayAll(filter?: DeadLetterFilter): Promise<number>;
-  /** Deletes a dead letter. Resolves to false when there is none. */
   discard(id: string): Promise<boolean>;
-  /** Deletes all. Resolves to the number of deleted ones. */
   discardAll(filter?: DeadLetterFilter): Promise<number>;
 }
 

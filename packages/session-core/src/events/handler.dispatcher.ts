@@ -5,10 +5,60 @@ import { isObservable, lastValueFrom } from 'rxjs';
 import { assertToldApart, type BoundMethod, discoverMethods } from '../discovery/discover-methods.js';
 import type { HandlerMark, HandlerMarks } from '../discovery/handler-marks.js';
 import { logger } from '../logging/session.logger.js';
-import { shownStack } from '../logging/shown-error.js';
+import { shownStack, textOf } from '../logging/shown-error.js';
 import { eventChannel, type SessionHandlerContext, traced } from '../telemetry/channels.js';
 import type { SessionTelemetry } from '../telemetry/session-telemetry.js';
-import type { EventHandlingError, FailedHandler } from './event-handling.errors.js';
+
+/** An event handler that threw or rejected. */
+export interface FailedHandler {
+  /** `Class.method` */
+  readonly name: string;
+  /** The error that it threw. */
+  readonly cause: unknown;
+}
+
+/** Thrown when some handlers of an event failed. */
+export class EventHandlingError extends AggregateError {
+  override readonly name: string = 'EventHandlingError';
+  /** The names of the handlers that succeeded, `Class.method`. */
+  readonly succeeded: readonly string[];
+
+  constructor(
+    /** The event as log lines name it. */
+    shownEvent: string,
+    /** The handlers that failed, each with its cause. */
+    readonly failed: readonly FailedHandler[],
+    /** The names of the handlers that were called. */
+    called: readonly string[],
+  ) {
+    super(
+      failed.map(({ cause }) => cause),
+      `${shownEvent} was not handled by ${failed.map(({ name }) => name).join(', ')}`,
+    );
+    this.succeeded = called.filter((name) => failed.every((each) => each.name !== name));
+  }
+}
+
+/** The same for a session event. */
+export class SessionEventHandlingError extends EventHandlingError {
+  /** Always 'SessionEventHandlingError'. */
+  override readonly name = 'SessionEventHandlingError';
+}
+
+/** How often an event is tried whose handlers fail, and after how many milliseconds again: in every store. */
+export const RETRIES = { attempts: 10, firstBackOff: 1000, longestBackOff: 300_000 } as const;
+
+/** Milliseconds until the next attempt: doubled with each one, as in retry-or-dead-letter.lua of redis-events. */
+export function backOffAfter(attempt: number): number {
+  return Math.min(RETRIES.firstBackOff * 2 ** (attempt - 1), RETRIES.longestBackOff);
+}
+
+const LONGEST_REASON = 1000;
+
+export function reasonOf(failed: readonly { readonly name: string; readonly cause: unknown }[]): string {
+  const reason = failed.map(({ name, cause }) => `${name}: ${textOf(cause)}`).join('; ');
+  return reason.slice(0, LONGEST_REASON);
+}
 
 export interface HandlerKind<Event, Mark extends HandlerMark> {
   readonly what: string;
@@ -82,7 +132,7 @@ export abstract class HandlerDispatcher<Event, Mark extends HandlerMark>
     return this.#explored.some(({ handled }) => handled.some(({ broadcast }) => broadcast));
   }
 
-  /** The types of events that the group's handlers want or, with `broadcast`, that broadcast handlers want. */
+  /** The types of events that the group's handlers want or, with `broadcast`, the broadcast handlers. */
   wantedTypes({ broadcast = false }: { readonly broadcast?: boolean } = {}): readonly string[] {
     // Asked for with each event.
     this.#types ??= { group: this.#typesOf(false), broadcast: this.#typesOf(true) };
@@ -132,12 +182,9 @@ export abstract class HandlerDispatcher<Event, Mark extends HandlerMark>
     for (const reject of this.#running.values()) reject(this.#givenUp);
   }
 
-  /**
-   * Called by Nest.
-   * @throws InvalidSessionOptionsError for a handler that cannot be called, such as one of a request-scoped provider
-   */
+  /** Called by Nest. @throws InvalidSessionOptionsError for a handler of a request-scoped provider, and the like */
   onModuleInit(): void {
-    // A handler that can never be called has to fail the start, not the first event.
+    // To fail the start, not the first event.
     void this.#explored;
   }
 
@@ -154,10 +201,7 @@ export abstract class HandlerDispatcher<Event, Mark extends HandlerMark>
   /** @internal What else happens with an event that is dispatched, before its handlers are called. */
   protected onDispatch(_event: Event, _options: DispatchOptions): void {}
 
-  /**
-   * @internal Begins as soon as handlers can be called. Settles as the work does, or rejects when `giveUp()` comes
-   * first.
-   */
+  /** @internal Begins as soon as handlers can be called. Settles as the work does, or rejects by `giveUp()`. */
   protected run(work: () => Promise<void>): Promise<void> {
     return this.track(this.#ready.then(() => this.#outside(work)));
   }
@@ -241,5 +285,41 @@ export abstract class HandlerDispatcher<Event, Mark extends HandlerMark>
     const context = { handler, broadcast, ...this.kind.contextOf(event) };
     const run = () => call(event);
     return traced(eventChannel, context, () => (telemetry ? telemetry.runHandler(run, context) : run()));
+  }
+}
+
+export interface HandledName extends HandlerMark {
+  readonly name: string;
+}
+
+export interface HandledKind<Event> extends Omit<HandlerKind<Event, HandledName>, 'typesOf' | 'handles' | 'failure'> {
+  /** The name by which handlers want an event. */
+  nameOf(event: Event): string;
+}
+
+export abstract class NamedEventDispatcher<Event> extends HandlerDispatcher<Event, HandledName> {
+  constructor(
+    private readonly named: HandledKind<Event>,
+    discovery: DiscoveryService,
+    scanner: MetadataScanner,
+    telemetry: SessionTelemetry | undefined,
+  ) {
+    const kind: HandlerKind<Event, HandledName> = {
+      ...named,
+      typesOf: ({ name }) => [name],
+      handles: ({ name }, event) => name === named.nameOf(event),
+      failure: (event, failed, called) => new EventHandlingError(named.shown(event), failed, called),
+    };
+    super(kind, discovery, scanner, telemetry);
+  }
+
+  calls(marks: object): boolean {
+    return this.named.marks === marks;
+  }
+
+  async reportGap({ since }: { readonly since: number }): Promise<void> {
+    const from = new Date(since).toISOString();
+    const { marks, what } = this.named;
+    logger.warn(`Handlers of ${marks.decorator} with \`broadcast\` may have missed ${what} that came after ${from}`);
   }
 }

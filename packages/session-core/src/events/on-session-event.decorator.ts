@@ -7,9 +7,8 @@ export type SessionEventClass<E extends SessionEvent = SessionEvent> = abstract 
 /** Options of `@OnSessionEvent`. */
 export interface OnSessionEventOptions {
   /**
-   * Calls the method on every instance instead of on one of the group, for per-instance state such as caches and open
-   * sockets, with the events that are recorded while it runs. A failure is logged and not retried. See
-   * `@OnSessionEventGap`. @default false
+   * Calls the method on every instance, for caches and the like, with the events that are recorded while it runs. A
+   * failure is logged and not retried. See `@OnSessionEventGap`. @default false
    */
   readonly broadcast?: boolean;
 }
@@ -54,15 +53,13 @@ export interface SessionEventGap {
 const HANDLES_GAPS = Symbol('@nest-session/core:handles-gaps');
 
 /**
- * Calls a method when this instance may have missed events for its methods with `@OnSessionEvent(..., { broadcast: true
- * })`, because it could not reach Redis until they were removed, or Redis lost them. Clear your caches in it. Later
- * events are delivered after the call.
+ * Calls a method when this instance may have missed broadcast events, because it could not reach Redis until they were
+ * removed, or Redis lost them. Clear your caches in it. Later events are delivered after the call.
  */
 export function OnSessionEventGap() {
   return markMethod<SessionEventGap>('@OnSessionEventGap()', HANDLES_GAPS, () => true);
 }
 
-/** Whether `@OnSessionEventGap` marks a method. */
 export function handlesGaps(method: unknown): boolean {
   return typeof method === 'function' && Reflect.hasOwnMetadata(HANDLES_GAPS, method);
 }

@@ -6,8 +6,12 @@ import type { BoundMethod } from '../discovery/discover-methods.js';
 import { shownText } from '../logging/shown-error.js';
 import { SESSION_TELEMETRY, type SessionTelemetry } from '../telemetry/session-telemetry.js';
 import { EventEmitterBridge } from './event-emitter.bridge.js';
-import { SessionEventHandlingError } from './event-handling.errors.js';
-import { type DispatchOptions, HandlerDispatcher, type HandlerKind } from './handler.dispatcher.js';
+import {
+  type DispatchOptions,
+  HandlerDispatcher,
+  type HandlerKind,
+  SessionEventHandlingError,
+} from './handler.dispatcher.js';
 import {
   type HandledEvent,
   handlesGaps,
@@ -54,26 +58,13 @@ export class SessionEventDispatcher extends HandlerDispatcher<SessionEvent, Hand
     super(kindOf(options), discovery, scanner, telemetry, () => mirror.ready());
   }
 
-  /**
-   * Whether this application has a handler for the session events of its group. A listener of the EventEmitter counts
-   * once it is attached, so ask after `ready()`.
-   */
-  override get hasHandlers(): boolean {
-    return super.hasHandlers || this.mirror.listenedTypes.length > 0;
-  }
-
-  /**
-   * The names of the group's handlers in alphabetical order, with `@OnEvent('session.created')` for listeners of the
-   * EventEmitter. Ask after `ready()`.
-   */
+  /** With `@OnEvent('session.created')` for a listener of the EventEmitter: ask after `ready()`. */
   override get handlerNames(): readonly string[] {
     const listened = this.mirror.listenedTypes.map((type) => `@OnEvent('${sessionEventName(type)}')`);
     return [...new Set([...super.handlerNames, ...listened])].toSorted();
   }
 
-  /**
-   * The types that the group's handlers want or, with `broadcast`, that broadcast handlers want. Ask after `ready()`.
-   */
+  /** Ask after `ready()`. */
   override wantedTypes(options: { readonly broadcast?: boolean } = {}): readonly SessionEventType[] {
     const types = super.wantedTypes(options);
     const listened = options.broadcast ? [] : this.mirror.listenedTypes;
@@ -106,10 +97,9 @@ export class SessionEventDispatcher extends HandlerDispatcher<SessionEvent, Hand
   override async broadcast(event: SessionEvent): Promise<void> {
     const handlers = this.#own.events.filter(({ eventClass }) => event instanceof eventClass);
     // Telemetry shows the handlers of the application alone.
-    const own = () =>
-      this.callAll(handlers, `session event ${shownIdOf(event, this.options)}`, ({ handle }) => handle(event)).then(
-        () => undefined,
-      );
+    const own = async () => {
+      await this.callAll(handlers, `session event ${shownIdOf(event, this.options)}`, ({ handle }) => handle(event));
+    };
     await Promise.all([super.broadcast(event), this.run(own).catch(() => undefined)]);
   }
 
@@ -149,7 +139,8 @@ function kindOf(options: Pick<ResolvedSessionOptions, 'ids'> | undefined): Handl
       const { type, at, attempt, traceparent } = event;
       return { type, eventId: shownIdOf(event, options), at, attempt, traceparent };
     },
-    failure: (event, failed, called) => new SessionEventHandlingError(shownIdOf(event, options), failed, called),
+    failure: (event, failed, called) =>
+      new SessionEventHandlingError(`Session event ${shownIdOf(event, options)}`, failed, called),
   };
 }
 

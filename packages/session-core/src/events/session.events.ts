@@ -35,13 +35,10 @@ export abstract class SessionEvent {
   readonly session: ReadonlySession;
   /**
    * The name of the signed-in principal; undefined if there was none, or if the data was lost. Throws a
-   * SessionStoreError if the store cannot read the attribute, for example because an encryption key is missing.
+   * SessionStoreError if the store cannot read it, as without an encryption key.
    */
   readonly principalName: string | undefined;
-  /**
-   * The client that created the session, or signed in to it last; undefined if the data was lost, and unless the option
-   * `devices` is set.
-   */
+  /** The client that created the session or signed in last; undefined without the option `devices`, or its data. */
   readonly device: SessionInfo['device'];
   /**
    * Whether the data was lost. That happens when the store notices the end only after the grace period (see the option
@@ -68,9 +65,11 @@ export abstract class SessionEvent {
     try {
       this.principalName = init.session.principalName;
     } catch (error) {
-      // The store cannot read it now. Handlers that do not need it can run, and the others do not mistake the session
-      // for an anonymous one.
-      Object.defineProperty(this, 'principalName', { enumerable: true, get: () => raise(error) });
+      // Handlers that do not need it can run, and the others do not mistake the session for an anonymous one.
+      const raise = () => {
+        throw error;
+      };
+      Object.defineProperty(this, 'principalName', { enumerable: true, get: raise });
     }
     this.device = init.device === undefined ? undefined : readDevice(init.device);
     this.dataLost = init.dataLost ?? false;
@@ -82,10 +81,6 @@ export abstract class SessionEvent {
   get eventName(): string {
     return sessionEventName(this.type);
   }
-}
-
-function raise(error: unknown): never {
-  throw error;
 }
 
 /**

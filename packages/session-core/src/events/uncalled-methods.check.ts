@@ -3,7 +3,7 @@ import { DiscoveryService, MetadataScanner } from '@nestjs/core';
 import { discoverMethods } from '../discovery/discover-methods.js';
 import { decoratorsOf, type HandlerMark, type HandlerMarks } from '../discovery/handler-marks.js';
 import { logger } from '../logging/session.logger.js';
-import { NamedEventDispatcher } from './named-event.dispatcher.js';
+import { NamedEventDispatcher } from './handler.dispatcher.js';
 
 /** Warns of marked methods that nothing in this application calls. */
 @Injectable()

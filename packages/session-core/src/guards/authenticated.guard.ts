@@ -9,8 +9,11 @@ import {
   type Type,
 } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
-import { AuthenticationRequiredError } from '../errors/authentication-required.error.js';
-import { InvalidSessionOptionsError, SessionStateError } from '../errors/session.errors.js';
+import {
+  AuthenticationRequiredError,
+  InvalidSessionOptionsError,
+  SessionStateError,
+} from '../errors/session.errors.js';
 import { type Call, callOf, mayLast, sessionOfCall } from '../http/call.js';
 import { GUARDS, type Handler, isGuardedBy, OWN_GUARD, putFirstAmong } from '../http/handler-metadata.js';
 import type { RequestSession } from '../http/request-session.js';

@@ -2,11 +2,12 @@ import type { IncomingMessage } from 'node:http';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type BeforeApplicationShutdown, Inject, Injectable } from '@nestjs/common';
 import { ModuleRef } from '@nestjs/core';
+import type { BoundDevices } from '../device/bound-devices.js';
 import { PollingLoop } from '../background/polling.loop.js';
 import { SessionEventDispatcher } from '../events/session-event.dispatcher.js';
 import { SessionDestroyedEvent, type SessionEvent, SessionIdChangedEvent } from '../events/session.events.js';
 import { lookAgain, SessionRepository } from '../repository/session.repository.js';
-import type { TrackedSession } from '../session/tracked-session.js';
+import { TrackedSession } from '../session/tracked-session.js';
 import type { RequestSession } from './request-session.js';
 import { ResponseCommit } from './response-commit.js';
 import { isDestroyed } from './response-hold.js';
@@ -211,6 +212,8 @@ class GuardedConnection implements OpenConnection {
 
   constructor(
     readonly carrier: Carrier,
+    /** What has opened it; undefined where that needs no proof. */
+    readonly opener: IncomingMessage | undefined,
     public principalName: string,
     public id: string,
   ) {}
@@ -255,14 +258,18 @@ export class GuardedConnections implements BeforeApplicationShutdown {
     @Inject(ModuleRef) private readonly moduleRef: ModuleRef,
   ) {}
 
-  add({ request, response, existing }: RequestSession): void {
+  /** By what the openers of connections prove their browsers. */
+  devices: BoundDevices | undefined;
+
+  add({ request, response, existing, isAdmitted }: RequestSession): void {
     if (existing?.principalName === undefined) return;
     const { principalName } = existing;
     // Its request may be giving it another one.
     const id = existing.storedId ?? existing.id;
     const commit = response instanceof ResponseCommit ? response : undefined;
     if (commit ? commit.isGuarded || isDestroyed(commit.response) : !this.#isNewSocket(request, id)) return;
-    const connection = new GuardedConnection(commit ? responseOf(commit) : socketOf(request), principalName, id);
+    const carrier = commit ? responseOf(commit) : socketOf(request);
+    const connection = new GuardedConnection(carrier, isAdmitted ? undefined : request, principalName, id);
     if (commit) commit.isGuarded = true;
     else this.#sockets.set(request, connection);
     const left = this.#keep(connection);
@@ -270,9 +277,9 @@ export class GuardedConnections implements BeforeApplicationShutdown {
     else request.socket.once('close', left);
   }
 
-  /** A socket is told of the end of its session, but nobody tells it of a principal that is removed elsewhere. */
-  watch(id: string, principalName: string, cut: () => void): () => void {
-    const connection = new GuardedConnection({ cut, session: () => undefined }, principalName, id);
+  /** A socket is told of the end of its session, but nobody tells it of a user or a proof that is missing since. */
+  watch(opener: IncomingMessage, id: string, principalName: string, cut: () => void): () => void {
+    const connection = new GuardedConnection({ cut, session: () => undefined }, opener, principalName, id);
     connection.lookAt = performance.now() + BETWEEN_LOOKS;
     return this.#keep(connection);
   }
@@ -337,7 +344,15 @@ export class GuardedConnections implements BeforeApplicationShutdown {
       // Another rotation may follow meanwhile, and close the id after this one.
       if (connection.id === id) connection.formerId = undefined;
     }
-    return lookAgain(repository, id, principalName);
+    const found = await lookAgain(repository, id, principalName);
+    return found === 'alive' && !(await this.#opens(repository, connection)) ? 'gone' : found;
+  }
+
+  /** Whether its opener has proven its browser, in case that has registered since. */
+  async #opens(repository: SessionRepository, { id, opener }: GuardedConnection): Promise<boolean> {
+    if (!this.devices || !opener) return true;
+    const session = await repository.findById(id);
+    return !session || this.devices.opens(opener, TrackedSession.of(session));
   }
 
   /** The request itself has given its session another id, and may have signed somebody in. */

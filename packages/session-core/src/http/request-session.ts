@@ -3,9 +3,8 @@ import { ConflictException, type HttpException, ServiceUnavailableException } fr
 import type { DeviceCheck } from '../device/bound-devices.js';
 import { type TurnVerdict, turnTextIn } from '../device/token-turns.js';
 import { TURN_ATTRIBUTE } from '../session/attribute-names.js';
-import { AuthenticationRequiredError } from '../errors/authentication-required.error.js';
 import { markRefusal, refusalBody } from '../errors/refusals.js';
-import { SessionStoreError } from '../errors/session.errors.js';
+import { AuthenticationRequiredError, SessionStoreError } from '../errors/session.errors.js';
 import { lookAgain, type SessionRepository } from '../repository/session.repository.js';
 import type { SessionClient, SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import type { SessionCaller, SessionEnd, SessionResponse } from '../session/session-response.js';
@@ -49,6 +48,8 @@ export interface FoundSession {
 /** The session of one request or message: the one that its token opened, or a new one. */
 export class RequestSession implements SessionCaller {
   #withheld: Session | undefined;
+  /** Whether the route asks for no proof. */
+  isAdmitted = false;
   #isTurnDue = false;
   #session: TrackedSession | undefined;
   #outagePolicy: SessionOutagePolicy = 'on-use';
@@ -88,6 +89,7 @@ export class RequestSession implements SessionCaller {
   admit(): void {
     if (this.#withheld && (!this.#session || !this.#session.isDirty)) this.#open(this.#withheld);
     this.#withheld = undefined;
+    this.isAdmitted = true;
   }
 
   /** Why the session that the request presents is not opened; undefined when it is, or somebody signs in anew. */
@@ -98,8 +100,21 @@ export class RequestSession implements SessionCaller {
       : new AuthenticationRequiredError('device-proof-missing');
   }
 
+  /** The id of the session that lacks its proof, where its own user signs in anew: it must not take up a place. */
+  get superseded(): string | undefined {
+    const withheld = this.#withheld && TrackedSession.of(this.#withheld);
+    return withheld?.storedPrincipal === this.#session?.principalName ? withheld?.id : undefined;
+  }
+
   bringTurn(): void {
     this.#isTurnDue = true;
+  }
+
+  /** Whether the response brings the client a token, as far as can be known before the save. */
+  get bringsToken(): boolean {
+    const isRolled = this.#touch?.isRolling && this.#touch.isDue;
+    const isRenewed = this.#timeouts !== undefined && this.#session?.timeouts !== this.#timeouts;
+    return this.#isTurnDue || isRolled || isRenewed || this.#session?.id !== this.#session?.storedId;
   }
 
   get hasEnded(): boolean {
@@ -210,8 +225,11 @@ export class RequestSession implements SessionCaller {
 
   /** That of a session created or rotated here, once it is stored; or the presented one, to renew its cookie. */
   get tokenToSend(): SessionToken | undefined {
-    const isRenewed = this.#isTurnDue || (this.#touch?.isRolling && this.#touch.hasRenewed);
-    return this.#session?.tokenToSend ?? (isRenewed ? this.found.presented : undefined);
+    const { presented } = this.found;
+    // A turn that another response has changed meanwhile must not be set back.
+    const isRolled = this.#touch?.isRolling && this.#touch.hasRenewed && presented?.turn === this.client.turn;
+    const isRenewed = this.#isTurnDue || isRolled;
+    return this.#session?.tokenToSend ?? (isRenewed ? presented : undefined);
   }
 
   /**

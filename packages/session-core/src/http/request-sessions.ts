@@ -9,7 +9,7 @@ import { SessionBoundEvent } from '../events/session.events.js';
 import { logger } from '../logging/session.logger.js';
 import { shownError, shownStack } from '../logging/shown-error.js';
 import { WarnOnce } from '../logging/warn-once.js';
-import { applyRule, SessionRepository } from '../repository/session.repository.js';
+import { SessionRepository, writerOf } from '../repository/session.repository.js';
 import { addressOf } from '../resolvers/proxied-request.js';
 import { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import { SESSION_TELEMETRY, type SessionTelemetry } from '../telemetry/session-telemetry.js';
@@ -78,7 +78,7 @@ export class RequestSessions implements OnModuleInit {
 
   onModuleInit(): void {
     const { rule } = this.extension;
-    if (rule) applyRule(this.#findRepository(), rule);
+    if (rule) writerOf(this.#findRepository()).rule = rule;
     const adapter = this.host.httpAdapter as AbstractHttpAdapter | undefined;
     const server = adapter?.getHttpServer() as Server | undefined;
     if (!server) return;
@@ -177,6 +177,7 @@ export class RequestSessions implements OnModuleInit {
     const { resolver, options, extension, telemetry } = this;
     const { devices: recorded } = options;
     const devices = this.#devicesIn(repository);
+    this.guarded.devices = devices;
     const parts = {
       repository,
       resolver,

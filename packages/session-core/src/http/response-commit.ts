@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { HttpException, HttpStatus } from '@nestjs/common';
 import { logger } from '../logging/session.logger.js';
+import { signOutById } from '../repository/session.repository.js';
 import type { SessionIdResolver } from '../resolvers/session-id.resolver.js';
 import type { SessionResponse } from '../session/session-response.js';
 import { shownStack } from '../logging/shown-error.js';
@@ -115,7 +116,12 @@ export abstract class ResponseCommit implements CommitGate, SessionResponse {
     const { mayCreate } = this.parts;
     const { refusal } = this.session;
     if (refusal) return () => Promise.reject(refusal);
-    return mayCreate && (() => mayCreate(this.request));
+    const { superseded } = this.session;
+    if (superseded === undefined) return mayCreate && (() => mayCreate(this.request));
+    return async () => {
+      await mayCreate?.(this.request);
+      await signOutById(this.parts.repository, superseded);
+    };
   }
 
   device(): string | undefined {

@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import { shownStack } from '../logging/shown-error.js';
 import { logger } from '../logging/session.logger.js';
 import { applyHeaders, dropResponseHeaders, type HeadersArgument } from '../resolvers/response-headers.js';
 
@@ -109,13 +110,14 @@ export class ResponseHold {
     // that the headers are held.
     const gate = this.#gate;
     if (!gate) this.#pass(this.#original.writeHead, args);
-    else if (this.#state === 'through') this.#sendHead(gate, args);
-    else if (this.#state === 'open') {
+    else if (this.#state === 'held') {
+      // On HTTP/2, Node.js ignores it.
+      if (this.#isEnded && !('stream' in this.#response)) refuseHeaders.call(this.#response);
+    } else if (this.#state === 'open' && !this.#isEnded) {
       this.#takeHead(args);
       this.#perform(() => this.#sendHead(gate, [this.#response.statusCode]));
-    } else if (this.#state === 'over') Reflect.apply(this.#original.writeHead, this.#response, args);
-    // On HTTP/2, Node.js ignores it.
-    else if (this.#isEnded && !('stream' in this.#response)) refuseHeaders.call(this.#response);
+      // Also after the end, where somebody who has the response before us ends it later than told.
+    } else this.#sendHead(gate, args);
     return this.#response;
   }
 
@@ -262,8 +264,17 @@ export class ResponseHold {
 
   #replace(error: unknown, gate: CommitGate): void {
     const { status, json } = gate.replace(error);
-    if (gate.headersSent) this.#response.destroy();
-    else if (!this.#isDestroyed) this.#answer(gate, status, json);
+    try {
+      if (gate.headersSent) this.#response.destroy();
+      else if (!this.#isDestroyed) this.#answer(gate, status, json);
+    } catch (thrown) {
+      // Such as a listener of another session middleware, which expects a session of its own in the request.
+      logger.error(
+        'A response was aborted, because what has it before the session refuses its headers',
+        shownStack(thrown),
+      );
+      this.#response.destroy();
+    }
     this.#state = 'over';
     for (const { callback } of this.#calls.splice(0)) if (callback) process.nextTick(callback, discarded());
     // Wakes a source that waits for `drain`; it then finds that the response has ended.

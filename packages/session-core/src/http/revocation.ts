@@ -1,6 +1,6 @@
+import { AuthenticationRequiredError } from '../errors/session.errors.js';
 import type { CallHandler, CanActivate, ExecutionContext, NestInterceptor } from '@nestjs/common';
 import { defer, type Observable, switchMap } from 'rxjs';
-import { AuthenticationRequiredError } from '../errors/authentication-required.error.js';
 import { callOf } from './call.js';
 import { guardsOf, hasForeignGuard } from './handler-metadata.js';
 import type { GuardedConnections } from './open-connections.js';

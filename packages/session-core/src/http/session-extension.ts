@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Injectable } from '@nestjs/common';
 import type { Session } from '../session/session.js';
-import type { SessionRule } from '../session/session-rule.js';
+import type { SessionRule } from '../session/session-state.js';
 import type { RequestSession, RequestSessionParts } from './request-session.js';
 import type { SessionTakeover } from './session-takeover.js';
 

@@ -14,7 +14,7 @@ export class SessionRouteGuard implements CanActivate {
     if (!session) return true;
     const route = [context.getHandler(), context.getClass()];
     // The resolvers of a GraphQL request share its session: one that is open to all would open it to the others.
-    const mayAdmit = kind === 'http' && session.refusal;
+    const mayAdmit = kind === 'http' && commit.parts.devices;
     if (mayAdmit && this.#reflector.getAllAndOverride<boolean | undefined>(DEVICE_BOUND, route) === false)
       session.admit();
     if (this.#reflector.getAllAndOverride<boolean | undefined>(KEEP_SESSION_IDLE, route)) session.keepIdle();

@@ -10,11 +10,26 @@ import { SessionEventModule } from '../events/session-event.module.js';
 import { SESSION_OPTIONS } from '../configuration/session.module-definition.js';
 import type { ResolvedSessionOptions } from '../configuration/session.options.js';
 import { IndexedSessionRepository } from '../repository/indexed-session.repository.js';
-import { type MapSessionModuleOptions, resolveMapSessionOptions } from './map-session.options.js';
 import { type Clock, MapSessionRepository } from './map-session.repository.js';
 import { PollingLoop } from '../background/polling.loop.js';
 import { importedAsClass, ofSessionModule } from '../option-reading/injected-dependencies.js';
 import { SessionRepository } from '../repository/session.repository.js';
+import { OptionReader } from '../option-reading/option.reader.js';
+import { type AttributeSerializer, isSerializer } from '../session/attribute.serializer.js';
+
+/** Options of `MapSessionModule.forRoot()`. */
+export interface MapSessionModuleOptions {
+  /** Turns attributes into text and back. @default JSON */
+  serializer?: AttributeSerializer;
+}
+
+/** @throws InvalidSessionOptionsError that names all problems at once */
+export function resolveMapSessionOptions(options: MapSessionModuleOptions | undefined) {
+  const reader = new OptionReader('MapSessionModule', options);
+  const serializer = reader.value('serializer', isSerializer, 'an AttributeSerializer');
+  reader.finish();
+  return { serializer };
+}
 
 const SWEEP_INTERVAL = 1000;
 

@@ -1,4 +1,3 @@
-import { FORWARDING_TIME } from '../session/forwarding-time.js';
 import type { SessionEventDispatcher } from '../events/session-event.dispatcher.js';
 import {
   SessionCreatedEvent,
@@ -18,6 +17,7 @@ import { exceededBound } from '../session/session-bounds.js';
 import {
   type AttributeChanges,
   type CreateSession,
+  FORWARDING_TIME,
   LONGEST_REQUEST,
   type SessionChange,
   type SessionDeletedReason,
@@ -25,8 +25,8 @@ import {
   type UpdateSession,
   type WriteReply,
 } from '../session/session-change.js';
-import { signInTimeOf } from '../session/session-info.js';
 import type { SessionRecord } from '../session/session-record.js';
+import { signInTimeOf } from '../session/session-info.js';
 import { SessionSnapshot } from '../session/session-snapshot.js';
 import { absoluteTimeoutOf, beganAt, endAfter, endOf } from '../session/session-timeouts.js';
 import { SessionIds } from '../session/session-token.js';

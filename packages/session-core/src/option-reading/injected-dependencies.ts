@@ -106,7 +106,7 @@ export async function injectDependencies(
   }
 }
 
-/** `token`: of the module that holds them. @throws InvalidSessionOptionsError where it is imported as a bare class */
+/** @throws InvalidSessionOptionsError where the module that holds them is imported as a bare class */
 export async function givenOptions<Options>(
   moduleRef: ModuleRef,
   token: InjectionToken,

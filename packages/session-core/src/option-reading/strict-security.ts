@@ -1,4 +1,5 @@
-import type { SecurityLevel } from './security-level.js';
+/** `'standard'` allows plain http on a development machine. `'strict'` refuses at start what OWASP ASVS 5.0 forbids. */
+export type SecurityLevel = 'standard' | 'strict';
 
 // What `security: 'strict'` refuses, and what a library can see of it. The requirement behind each rule is one of ASVS.
 

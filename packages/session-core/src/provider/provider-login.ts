@@ -1,7 +1,6 @@
 import { PROVIDER_ATTRIBUTE } from '../session/attribute-names.js';
 import type { SessionIndex } from '../session/session-indexes.js';
 import { hashOf } from '../session/session-token.js';
-import type { ProviderClaims } from '../session/session.js';
 
 /** What a session keeps of a login at an identity provider. `iat` in seconds since the epoch. */
 export interface ProviderLogin {
@@ -29,21 +28,6 @@ export const PROVIDER_INDEXES: Readonly<Record<string, SessionIndex>> = {
 /** One hash for a list of names: what the store has tells nothing of them, and is short. */
 export function providerHash(...names: readonly string[]): string {
   return hashOf(JSON.stringify(names));
-}
-
-// OpenID allows 255 characters for a `sub`. An attribute is not the place for much more.
-const LONGEST = 512;
-
-/** @throws TypeError for claims that no logout would ever name */
-export function readClaims(claims: ProviderClaims): ProviderLogin {
-  const { iss, sub, sid, iat = Math.floor(Date.now() / 1000) } = claims;
-  const texts: Record<string, unknown> = { iss, sub, ...(sid !== undefined && sid !== null && { sid }) };
-  for (const [name, value] of Object.entries(texts)) {
-    if (typeof value === 'string' && value !== '' && value.length <= LONGEST) continue;
-    throw new TypeError(`Claim ${name} in \`provider\` of signIn() is a string of 1 to ${LONGEST} characters`);
-  }
-  if (!Number.isFinite(iat)) throw new TypeError('Claim iat in `provider` of signIn() is a number of seconds');
-  return { ...(texts as { iss: string; sub: string; sid?: string }), iat };
 }
 
 export function providerLoginIn(value: unknown): ProviderLogin | undefined {

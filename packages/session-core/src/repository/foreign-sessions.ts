@@ -11,9 +11,7 @@ export interface ForeignSessionData {
 /** The sessions that another library keeps in the same store. A store that can take them over provides this class. */
 export abstract class ForeignSessions {
   /** Why the store takes over none, and what to do, as a sentence; undefined when it does. */
-  get refusal(): string | undefined {
-    return undefined;
-  }
+  abstract readonly refusal: string | undefined;
 
   /**
    * Turns the entry under a key into the session `id`, and deletes the entry. The session ends when its timeout passes

@@ -1,8 +1,8 @@
 import { type IndexEntry, indexEntry } from '../session/session-indexes.js';
 import { PRINCIPAL_NAME_INDEX_NAME, type Session } from '../session/session.js';
 import { sizesOf } from '../session/session-bounds.js';
-import { type SessionInfo, signInTimeOf, toSessionInfo } from '../session/session-info.js';
 import type { SessionRecord } from '../session/session-record.js';
+import { type SessionInfo, signInTimeOf, toSessionInfo } from '../session/session-info.js';
 import { isWellFormedIdOrToken } from '../session/session-token.js';
 import { SessionRepository, storeCallsOf } from './session.repository.js';
 
@@ -35,7 +35,6 @@ export abstract class IndexedSessionRepository extends SessionRepository {
    * Returns the live sessions that an index lists under a value, the latest sign-in first, without their attributes,
    * page after page while you read. No session that stays listed is missed, even if it is rotated or signs in again.
    * One that signs in meanwhile comes last, and may appear under both ids.
-   * @throws SessionStoreError when the store failed
    */
   async *listByIndex(indexName: string, value: string): AsyncIterable<SessionInfo> {
     const entry = this.#entry(indexName, value);
@@ -54,7 +53,6 @@ export abstract class IndexedSessionRepository extends SessionRepository {
   /**
    * Counts the sessions that an index lists under a value. An expired session counts until the store notices that it
    * has expired, which can take a minute.
-   * @throws SessionStoreError when the store failed
    */
   async countByIndex(indexName: string, value: string): Promise<number> {
     const entry = this.#entry(indexName, value);
@@ -68,7 +66,6 @@ export abstract class IndexedSessionRepository extends SessionRepository {
    * their deleted events. Returns how many this call ended. A session that is rotated meanwhile ends as well, and one
    * that signs in by a later request stays. In the index of principals, a request that began before the call signs the
    * principal in no more. If the call fails, some sessions may have ended: call it again.
-   * @throws SessionStoreError when the store failed
    */
   async deleteByIndex(indexName: string, value: string, except: readonly string[] = []): Promise<number> {
     const entry = this.#entry(indexName, value);
@@ -78,7 +75,6 @@ export abstract class IndexedSessionRepository extends SessionRepository {
   /**
    * Ends a session if an index lists it under a value, in one atomic step. Returns false and changes nothing if no live
    * session has this id, or if the index lists it elsewhere.
-   * @throws SessionStoreError when the store failed
    */
   async deleteIfListed(id: string, indexName: string, value: string): Promise<boolean> {
     const listed = this.#entry(indexName, value);

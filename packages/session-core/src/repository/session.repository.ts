@@ -10,7 +10,6 @@ import { isWellFormedIdOrToken, SessionIds } from '../session/session-token.js';
 import { SessionIndexes } from '../session/session-indexes.js';
 import type { SessionChange, TouchOutcome, WriteReply, SessionDeletedReason } from '../session/session-change.js';
 import type { SessionRecord } from '../session/session-record.js';
-import type { SessionRule } from '../session/session-rule.js';
 import type { MaxSessions, SessionWriter } from '../session/session-state.js';
 import { TrackedSession } from '../session/tracked-session.js';
 import { WarnOnce } from '../logging/warn-once.js';
@@ -62,7 +61,7 @@ export interface StorePrimitives {
   restore(record: SessionRecord): Session;
 }
 
-/** What a store remembers for a while, beside its sessions: see `SessionRepository.leaveMark()`. */
+/** See `SessionRepository.leaveMark()`. */
 export interface StoreMarks {
   leave(name: string, value: number, duration: number): Promise<void>;
   read(names: readonly string[]): Promise<readonly (number | undefined)[]>;
@@ -78,42 +77,26 @@ export let findPartly: (
   names: readonly string[],
 ) => Promise<(Session | null)[]>;
 
-/**
- * Nobody has signed in to a session lately any more; its user stays. Resolves to `saved`; to something else where it
- * has ended or was rotated.
- */
+/** Nobody has signed in lately any more; the user stays. Resolves to `saved` unless it has ended or was rotated. */
 export let forgetSignIn: (repository: SessionRepository, id: string) => Promise<WriteReply['outcome']>;
 
 export let storeCallsOf: (repository: SessionRepository) => StoreCalls;
 
-/**
- * Whether a session still lives that was loaded under this id, as one of this principal. `forwarded`: changes of this
- * id reach it under another one. Renews nothing. @throws SessionStoreError when the store failed
- */
+/** Whether a session lives that was loaded under this id, as one of this principal. Renews nothing. */
 export let lookAgain: (
   repository: SessionRepository,
   id: string,
   principalName: string | undefined,
 ) => Promise<'alive' | 'forwarded' | 'gone'>;
 
-/** From now on, the sessions of a repository follow a rule. */
-export let applyRule: (repository: SessionRepository, rule: SessionRule) => void;
-
-/** From now on, sign-ins with `provider` are confirmed: see `SessionWriter.confirm`. */
-export let confirmSignIns: (
-  repository: SessionRepository,
-  confirm: (session: Session) => Promise<Error | undefined>,
-) => void;
+/** Where the rule of a repository's sessions is set, and what accepts providers. */
+export let writerOf: (repository: SessionRepository) => Pick<SessionWriter, 'rule' | 'providers'>;
 
 /** The marks of a store; undefined for one that keeps none. */
 export let marksOf: (repository: SessionRepository) => StoreMarks | undefined;
 
 /** Like `deleteById()`, for another session of a client that signs out. */
 export let signOutById: (repository: SessionRepository, id: string) => Promise<boolean>;
-
-export function namespaceOf(repository: SessionRepository): string {
-  return storeCallsOf(repository).namespace;
-}
 
 /**
  * Creates, finds, saves and deletes sessions. A session that does not exist is a result, not an error. Methods throw
@@ -137,8 +120,7 @@ export abstract class SessionRepository {
       (await repository.#writer.write({ ...NO_CHANGE, id, signsOut: true })).outcome;
     signOutById = (repository, id) => repository.#delete(id, 'signed-out');
     lookAgain = (repository, id, principalName) => repository.#lookAgain(id, principalName);
-    applyRule = (repository, rule) => void (repository.#writer.rule = rule);
-    confirmSignIns = (repository, confirm) => void (repository.#writer.confirm = confirm);
+    writerOf = (repository) => repository.#writer;
     marksOf = (repository) => repository.#marks;
     storeCallsOf = (repository) => repository.#calls;
   }
@@ -173,7 +155,7 @@ export abstract class SessionRepository {
   }
 
   /**
-   * Returns a new session with a fresh id. It exists in the store only once it is saved.
+   * Returns a new session, which is in the store only once it is saved.
    * @param presentedIds the ids that the client presented and that opened no session: they tell a late request
    */
   createSession(presentedIds: readonly string[] = []): Session {
@@ -181,20 +163,13 @@ export abstract class SessionRepository {
     return TrackedSession.create(this.#writer, { ...timeouts, maxInactiveInterval }, presentedIds);
   }
 
-  /**
-   * Returns the live session with an id, or null. It does not count as an access.
-   * @throws SessionStoreError when the store failed
-   */
+  /** Returns the live session with an id, or null. It does not count as an access. */
   async findById(id: string): Promise<Session | null> {
     const [session] = await this.findByIds([id]);
     return session ?? null;
   }
 
-  /**
-   * Returns the live sessions with these ids in the same order, with null in place of a missing session. It takes one
-   * round trip to the store, or two for many ids.
-   * @throws SessionStoreError when the store failed
-   */
+  /** Returns the live sessions with these ids in the same order, or null for one that is missing. */
   findByIds(ids: readonly string[]): Promise<(Session | null)[]> {
     return this.#find(ids);
   }
@@ -217,11 +192,7 @@ export abstract class SessionRepository {
     return this.#calls.read('load', () => this.load(ids, only), tell, id);
   }
 
-  /**
-   * Saves the changes since the session was loaded, and renews its idle timeout if there are any. Returns `gone` if the
-   * session ended in the meantime, and then saves nothing.
-   * @throws as `Session.save()` does
-   */
+  /** `session.save()`, which renews the idle timeout if there are changes. */
   async save(session: Session): Promise<SaveOutcome> {
     return TrackedSession.of(session).save();
   }
@@ -230,7 +201,6 @@ export abstract class SessionRepository {
    * Renews the idle timeout of a session. Returns `forwarded` if the session was touched but has been rotated since it
    * was loaded, so that its former token is no longer valid. Returns `gone` if the session has ended, or has become
    * that of another principal.
-   * @throws SessionStoreError when the store failed
    */
   async touch(session: Session): Promise<TouchOutcome> {
     const { storedId: id } = TrackedSession.of(session);
@@ -242,7 +212,6 @@ export abstract class SessionRepository {
   /**
    * Ends a session and records its deleted event. Returns false if no live session has this id, or if it has become
    * that of another principal since it had this id.
-   * @throws SessionStoreError when the store failed
    */
   async deleteById(id: string): Promise<boolean> {
     return this.#delete(id, 'revoked');
@@ -268,11 +237,7 @@ export abstract class SessionRepository {
     }
   }
 
-  /**
-   * Returns the time by the clock that stamps the sessions, in epoch milliseconds. Compare the times of sessions only
-   * with this clock.
-   * @throws SessionStoreError when the store failed
-   */
+  /** The clock that stamps the sessions, in epoch milliseconds. Compare the times of sessions only with this clock. */
   now(): Promise<number> {
     return this.#calls.run(() => this.readClock());
   }
@@ -366,10 +331,7 @@ export function lookBy(repository: SessionRepository, look: Look): void {
   looks.set(repository, look);
 }
 
-/**
- * Loads live sessions for somebody who looks at them, in any order. It does not count as an access.
- * @throws SessionStoreError when the store failed
- */
+/** Loads live sessions for somebody who looks at them, in any order. It does not count as an access. */
 export async function inspectSessions(
   repository: SessionRepository,
   ids: readonly string[],

@@ -1,9 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { SecurityLevel } from '../option-reading/security-level.js';
+import type { SecurityLevel } from '../option-reading/strict-security.js';
 import type { SessionToken } from '../session/session-token.js';
 import { CookieSessionIdResolver } from './cookie-session-id.resolver.js';
 import type { CookieOptions, SetCookieAttributes } from './cookie.options.js';
 import {
+  type DeviceCookie,
   type SessionClient,
   SessionIdResolver,
   type TokenCarrier,
@@ -74,11 +75,8 @@ export class AliasedSessionIdResolver extends SessionIdResolver {
   }
 
   /** @internal */
-  override deviceCookie(
-    request: IncomingMessage,
-    alias = this.aliasOf(request),
-  ): { readonly name: string } & SetCookieAttributes {
-    return this.#cookieOf(alias).deviceCookie(request);
+  override deviceCookie(request: IncomingMessage, alias = this.aliasOf(request)): DeviceCookie {
+    return this.#cookieOf(alias).deviceCookie();
   }
 
   override maxAge(client: SessionClient): number | undefined {

@@ -1,9 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { InvalidSessionOptionsError } from '../errors/session.errors.js';
-import type { SecurityLevel } from '../option-reading/security-level.js';
+import type { SecurityLevel } from '../option-reading/strict-security.js';
 import type { SessionToken } from '../session/session-token.js';
 import type { SetCookieAttributes } from './cookie.options.js';
 import {
+  type DeviceCookie,
   MOST_TOKENS,
   type SessionClient,
   SessionIdResolver,
@@ -76,8 +77,8 @@ export class CompositeSessionIdResolver extends SessionIdResolver {
   }
 
   /** @internal */
-  override deviceCookie(request: IncomingMessage): ({ readonly name: string } & SetCookieAttributes) | undefined {
-    return this.#resolvers.map((each) => each.deviceCookie(request)).find((cookie) => cookie !== undefined);
+  override deviceCookie(request: IncomingMessage, alias?: string): DeviceCookie | undefined {
+    return this.#resolvers.map((each) => each.deviceCookie(request, alias)).find((cookie) => cookie !== undefined);
   }
 
   override meets(security: SecurityLevel): boolean {

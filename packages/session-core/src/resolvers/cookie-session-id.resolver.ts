@@ -4,7 +4,7 @@ import { stringifySetCookie } from 'cookie';
 import { shownText } from '../logging/shown-error.js';
 import { WarnOnce } from '../logging/warn-once.js';
 import { OptionReader } from '../option-reading/option.reader.js';
-import type { SecurityLevel } from '../option-reading/security-level.js';
+import type { SecurityLevel } from '../option-reading/strict-security.js';
 import { SessionToken, sessionTokenOf } from '../session/session-token.js';
 import {
   attributesForRequest,
@@ -19,6 +19,7 @@ import {
 import { hostOf, isForwardedFromHttps, isLocal, isSecure, isWithin } from './proxied-request.js';
 import { appendHeader } from './response-headers.js';
 import {
+  type DeviceCookie,
   MOST_TOKENS,
   type SessionClient,
   SessionIdResolver,
@@ -36,6 +37,7 @@ export class CookieSessionIdResolver extends SessionIdResolver {
   readonly #cookie: ResolvedCookieOptions;
   readonly #codec: CookieCodec;
   readonly #diagnosis: CookieWarnings;
+  readonly #deviceCookie: DeviceCookie;
 
   /**
    * Keeps the token in the cookie that the options describe. If you set `security: 'strict'` on `SessionModule`, pass
@@ -49,6 +51,10 @@ export class CookieSessionIdResolver extends SessionIdResolver {
     reader.finish();
     this.#codec = new CookieCodec(this.#cookie);
     this.#diagnosis = new CookieWarnings(this.#cookie.name);
+    this.#deviceCookie = {
+      name: `${this.#cookie.name}-device`,
+      attributesFor: (request) => this.#deviceAttributes(request),
+    };
   }
 
   /** @internal */
@@ -97,11 +103,16 @@ export class CookieSessionIdResolver extends SessionIdResolver {
     return { ...attributes, name: `${prefix}${this.name.replace(PREFIX, '')}.csrf`, httpOnly: true };
   }
 
-  /** @internal With each link from outside: what is `Strict` would be missing there, and no browser would renew it. */
-  override deviceCookie(request: IncomingMessage): { readonly name: string } & SetCookieAttributes {
+  /** @internal */
+  override deviceCookie(): DeviceCookie {
+    return this.#deviceCookie;
+  }
+
+  /** With each link from outside: what is `Strict` would be missing there, and no browser would renew it. */
+  #deviceAttributes(request: IncomingMessage): SetCookieAttributes {
     const attributes = this.cookieFor(request);
     const sameSite = attributes.sameSite === 'none' ? 'none' : 'lax';
-    return { ...attributes, name: `${this.name}-device`, httpOnly: true, secure: true, sameSite, partitioned: false };
+    return { ...attributes, httpOnly: true, secure: true, sameSite, partitioned: false };
   }
 
   override meets(security: SecurityLevel): boolean {

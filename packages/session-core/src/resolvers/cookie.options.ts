@@ -3,8 +3,7 @@ import { createSecretKey, type KeyObject } from 'node:crypto';
 import type { Duration } from '../option-reading/duration.js';
 import { isGuessableKey } from '../option-reading/guessable-key.js';
 import type { OptionReader } from '../option-reading/option.reader.js';
-import type { SecurityLevel } from '../option-reading/security-level.js';
-import { strictCookieProblems } from '../option-reading/strict-security.js';
+import { type SecurityLevel, strictCookieProblems } from '../option-reading/strict-security.js';
 import { hostOf, isSecure, isWithin } from './proxied-request.js';
 
 /** Options of the session cookie. */

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { SecurityLevel } from '../option-reading/security-level.js';
+import type { SecurityLevel } from '../option-reading/strict-security.js';
 import type { SessionToken } from '../session/session-token.js';
 import type { SetCookieAttributes } from './cookie.options.js';
 
@@ -32,6 +32,12 @@ export type TokenRefusalListener = (request: IncomingMessage, refusal: TokenRefu
 export interface TokenCarrier {
   readonly in: 'cookie' | 'header';
   readonly name: string;
+}
+
+/** Where a browser has the proof that a session is its own. */
+export interface DeviceCookie {
+  readonly name: string;
+  attributesFor(this: void, request: IncomingMessage): SetCookieAttributes;
 }
 
 /** Reads tokens from requests and writes them to responses. Never asks the store. */
@@ -76,8 +82,8 @@ export abstract class SessionIdResolver {
     return undefined;
   }
 
-  /** @internal Where a browser has the proof that a session is its own; undefined when tokens are in no cookie. */
-  deviceCookie(_request: IncomingMessage): ({ readonly name: string } & SetCookieAttributes) | undefined {
+  /** @internal Undefined when tokens are in no cookie. `alias`: that of the session, where it is not the request's. */
+  deviceCookie(_request: IncomingMessage, _alias?: string): DeviceCookie | undefined {
     return undefined;
   }
 

@@ -203,10 +203,7 @@ function isPlain(value: object): boolean {
   return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
 
-/**
- * The serializer of an application, in `SESSION_OPTIONS`. It asks at each use which one that is, because the modules
- * that have a say are constructed in any order.
- */
+/** That of an application. It asks at each use which one, because modules that have a say are made in any order. */
 export class ApplicationSerializer extends AttributeSerializer {
   static {
     markSafe(this.prototype.deserialize);

@@ -87,14 +87,10 @@ export interface UpdateSession {
   readonly newId?: string | undefined;
   /**
    * Only with `newId`: remove all attributes that this change does not set, whether the caller knows of them or not.
-   * From then on, the store forwards no change of the old id, because such a change was made for attributes that are
-   * gone. It answers `gone`.
+   * From then on, answer `gone` to changes of the old id, which were made for attributes that are gone.
    */
   readonly clears?: boolean;
-  /**
-   * Only with `newId`: from then on, the store forwards no change of the old id, as with `clears`. The attributes stay.
-   * Whoever else has the token is shut out with it.
-   */
+  /** Only with `newId`: the same without removing attributes. It shuts out whoever else has the token. */
   readonly closes?: boolean;
   /**
    * Only with `newId`: somebody signs in. Set `authenticatedAt` to now. Remove all attributes that `isKept()` does not
@@ -119,9 +115,9 @@ export interface UpdateSession {
   readonly keepsIdle?: boolean;
   /** What the application shows as the device of the session from now on, only if it changed. */
   readonly device?: string | undefined;
-  /** The attributes that changed, and no others. */
+  /** Those that changed, and no others. */
   readonly attributes: AttributeChanges;
-  /** The indexes whose value changed, and no others. */
+  /** Those whose value changed, and no others. */
   readonly indexes: IndexChanges;
   /**
    * How many sessions the principal of the session may have; undefined: any number. It comes with every change that
@@ -144,9 +140,8 @@ export interface UpdateSession {
    */
   readonly expected?: { readonly name: string; readonly text: string | undefined } | undefined;
   /**
-   * The `memo` of the record that the caller loaded, or of the reply to its creation: the same object. In an
-   * `updateAttribute()`, it may come from another request. It is missing when the store gave none, and when the reply
-   * to the creation was lost.
+   * The `memo` of the record that the caller, or for `updateAttribute()` another request, has loaded, or of the reply
+   * to its creation: the same object. It is missing when the store gave none, and when that reply was lost.
    */
   readonly memo?: object | undefined;
 }
@@ -155,7 +150,7 @@ export interface UpdateSession {
 export interface TouchSession {
   /** Tells the kinds of changes apart. */
   readonly kind: 'touch';
-  /** The id under which the request loaded the session. */
+  /** See `UpdateSession`. */
   readonly id: string;
 }
 
@@ -163,7 +158,7 @@ export interface TouchSession {
 export interface DeleteSession {
   /** Tells the kinds of changes apart. */
   readonly kind: 'delete';
-  /** The id under which the request loaded the session. */
+  /** See `UpdateSession`. */
   readonly id: string;
   /** Answer `gone`, and end nothing, unless this index lists the session under this value. */
   readonly listed?: { readonly indexName: string; readonly value: string } | undefined;
@@ -233,13 +228,13 @@ export type UpdateReply =
 
 /** How a store answers a `TouchSession`. */
 export interface TouchReply {
-  /** What the store did, see `TouchSession`. */
+  /** What the store did. */
   readonly outcome: TouchOutcome;
 }
 
 /** How a store answers a `DeleteSession`. */
 export interface DeleteReply {
-  /** What the store did, see `DeleteSession`. */
+  /** What the store did. */
   readonly outcome: 'deleted' | 'forwarded' | 'gone';
   /** Only with `gone`, see `SessionChange`. @default false */
   readonly rotated?: boolean | undefined;
@@ -250,16 +245,15 @@ export type TouchOutcome = 'touched' | 'forwarded' | 'gone';
 
 /**
  * How a store answers a change. It has made the whole change when it answers `created`, `saved`, `touched`, `deleted`
- * or `forwarded`; a forwarded change lacks the attributes that a sign-in did not keep. It has changed nothing when it
- * answers `gone`, `collision`, `refused`, `revoked`, `full` or `conflict`.
+ * or `forwarded`, and otherwise nothing.
  */
 export type WriteReply = CreateReply | UpdateReply | TouchReply | DeleteReply;
 
-/**
- * Milliseconds for which a store knows that every session of a principal was ended: no request that signs somebody in
- * takes longer.
- */
+/** Milliseconds: no request that signs somebody in takes longer. See `UpdateSession.begunAt`. */
 export const LONGEST_REQUEST = 600_000;
+
+/** Milliseconds after a rotation for which a store forwards changes of the old id: see `SessionChange`. */
+export const FORWARDING_TIME = 60_000;
 
 /**
  * Why a session was deleted:

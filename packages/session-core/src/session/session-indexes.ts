@@ -47,10 +47,7 @@ export class SessionIndexes {
     }
   }
 
-  /**
-   * An index is among them when its attribute is, also with the value that it seems to have: another request may have
-   * changed it in the meantime. @throws SessionIndexError when a value cannot be derived
-   */
+  /** Also with the value that an index seems to have: another request may have changed it. @throws SessionIndexError */
   changesOf(changes: AttributeChanges, serializer: AttributeSerializer): IndexChanges {
     let indexes: Map<string, string | null> | undefined;
     for (const [attribute, text] of changes) {

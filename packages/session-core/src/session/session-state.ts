@@ -1,15 +1,15 @@
-import { FORWARDING_TIME } from './forwarding-time.js';
 import type { WarnOnce } from '../logging/warn-once.js';
 import type { SecurityEvents } from '../security-events/security-events.js';
 import { CSRF_ATTRIBUTE, isUninitialized, PRINCIPAL_ATTRIBUTE } from './attribute-names.js';
+import { isKept, type KeptAttributes } from './kept-attributes.js';
 import type { AttributeSerializer } from './attribute.serializer.js';
 import type { ConcurrentUpdates } from './concurrent-updates.js';
-import { isKept, type KeptAttributes } from './kept-attributes.js';
 import type { SessionBounds } from './session-bounds.js';
 import {
   type ContentBounds,
   type CreateSession,
   type DeleteSession,
+  FORWARDING_TIME,
   type IndexChanges,
   type SessionChange,
   type SessionDeletedReason,
@@ -20,7 +20,6 @@ import {
 import { indexTerm, joined, NO_INDEXES, type SessionIndexes } from './session-indexes.js';
 import type { SessionRecord } from './session-record.js';
 import type { SessionBinding } from './session-response.js';
-import type { SessionRule } from './session-rule.js';
 import {
   beganAt,
   endAfter,
@@ -32,17 +31,25 @@ import {
   timeoutChanges,
 } from './session-timeouts.js';
 import type { SessionKey, SessionToken } from './session-token.js';
-import { PRINCIPAL_NAME_INDEX_NAME, type SaveOutcome, type Session } from './session.js';
+import { PRINCIPAL_NAME_INDEX_NAME, type ProviderClaims, type SaveOutcome, type Session } from './session.js';
 import type { TrackedAttributes } from './tracked-attributes.js';
 
 export type SessionSave = CreateSession | UpdateSession | DeleteSession;
 
-/** How many live sessions a principal may have. */
-export interface MaxSessions {
-  /** The number of sessions. */
+/** See `MaxSessionsOptions`. */
+export interface MaxSessions extends Pick<SessionLimit, 'whenReached'> {
   readonly perPrincipal: number;
-  /** What happens to a sign-in when there would be more. */
-  readonly whenReached: SessionLimit['whenReached'];
+}
+
+/** What an application requires of each of its sessions, whichever code changes it: see `SessionExtension.rule`. */
+export interface SessionRule {
+  /** Called before each save, which also writes what it changes. What it throws fails the save. */
+  beforeSave(session: Session): void;
+  /**
+   * Returns the update that is made instead of one by `updateAttribute()`, which stores the attribute without a save.
+   * What the returned function throws fails the update.
+   */
+  updating(session: Session, name: string, update: (current: unknown) => unknown): (current: unknown) => unknown;
 }
 
 export interface SessionWriter {
@@ -50,12 +57,10 @@ export interface SessionWriter {
   readonly warnings: WarnOnce;
   readonly indexes: SessionIndexes;
   readonly bounds: SessionBounds;
-  /** Those of a session in which nobody is signed in; undefined: the same. */
   readonly visitorBounds?: SessionBounds | undefined;
-  /** The timeouts of sessions in which somebody is signed in. */
+  /** Of sessions in which somebody is signed in. */
   readonly timeouts: SessionTimeouts;
   readonly anonymousTimeout: number;
-  /** The longest absolute timeout that a session may be given, in seconds; undefined: any. */
   readonly longestAbsoluteTimeout?: number | undefined;
   readonly visitorAttributes: readonly string[];
   readonly maxSessions: MaxSessions | undefined;
@@ -68,11 +73,19 @@ export interface SessionWriter {
   readonly securityEvents?: SecurityEvents | undefined;
   /** What each session is checked by. It may be set when the application starts. */
   rule?: SessionRule | undefined;
+  /** Unset: nobody finds a session by its provider. */
+  providers?: ProviderSignIns | undefined;
+}
+
+/** What sign-ins with `provider` are checked by. */
+interface ProviderSignIns {
+  /** What the session keeps. @throws what refuses the sign-in */
+  readClaims(claims: ProviderClaims): object;
   /**
-   * Asked once a sign-in with `provider` is stored, and before its client hears of it: what it resolves to, or rejects
-   * with, refuses the sign-in and ends the session. Unset: nobody finds a session by its provider.
+   * Asked once the sign-in is stored, and before its client hears of it: what it resolves to, or rejects with, refuses
+   * the sign-in and ends the session.
    */
-  confirm?: ((session: Session) => Promise<Error | undefined>) | undefined;
+  confirm(session: Session): Promise<Error | undefined>;
 }
 
 /** What the store has of a session, as far as one object of the session knows; its attributes apart. */
@@ -90,10 +103,7 @@ export interface StoredState {
   readonly hadUser: boolean;
   /** When it was loaded, milliseconds since the store had renewed it; undefined for one that never expires. */
   readonly idleTime: number | undefined;
-  /**
-   * How the session ended in the store: `deleted` by this object, else `gone`, or `rotated` where another request has
-   * rotated it, so that it may go on under another id.
-   */
+  /** How it ended in the store: `deleted` by this object, else `gone`, or `rotated` by another request. */
   readonly ended: 'deleted' | 'gone' | 'rotated' | undefined;
   /** Whether a save of this object has ended the session, also one that the store has forwarded. */
   readonly wasEnded: boolean;

@@ -1,6 +1,6 @@
 /**
- * The readable part of a session. Times are epoch milliseconds. A read of a value that cannot be decoded gives
- * undefined. The store keeps the value until you set or remove the attribute.
+ * The readable part of a session. Times are epoch milliseconds. A value that cannot be decoded reads as undefined, and
+ * stays in the store until you set or remove the attribute.
  */
 export interface ReadonlySession {
   /** The session id. It opens nothing and is safe to log, unless the option `sessionIds` is `'plain'`. */
@@ -22,7 +22,7 @@ export interface ReadonlySession {
   readonly authenticatedAt: number | undefined;
   /** The names of the attributes, in a new array, without those that a read could not decode. */
   readonly attributeNames: SessionAttributeName[];
-  /** The value of an attribute, or undefined when there is none. */
+  /** The value of an attribute, or undefined. */
   getAttribute<K extends keyof SessionAttributes>(name: K): SessionAttributes[K] | undefined;
   /** One that `SessionAttributes` does not declare, or undefined. Nothing checks that it is a `T`. */
   getAttribute<T = unknown, N extends string = string>(name: OtherAttributeName<N>): T | undefined;
@@ -40,9 +40,8 @@ export interface ReadonlySession {
 }
 
 /**
- * A session. It keeps your changes in memory and saves them together before the response is sent. It saves an object
- * that you read and change in place as well. It writes only attributes that changed. After `invalidate()`, reads give
- * undefined and changes throw a `SessionStateError`.
+ * A session. It saves your changes together before the response is sent, and writes only attributes that changed, also
+ * in place. After `invalidate()`, reads give undefined and changes throw a `SessionStateError`.
  */
 export interface Session extends ReadonlySession {
   /** True until the session has been stored for the first time. */
@@ -50,22 +49,19 @@ export interface Session extends ReadonlySession {
   /** The browser that the session is bound to; undefined where it is bound to none. See the option `deviceBound`. */
   readonly device: BoundDevice | undefined;
   /**
-   * Whether a save of this object, `updateAttribute()` included, has found the session gone: it has expired, or another
-   * request has ended it, changed its id or signed another user in. The store takes no more changes of this object,
-   * except a sign-in of a visitor. False where this object itself has ended it.
+   * Whether a save or `updateAttribute()` has found the session gone: expired, or ended, rotated or signed in to by
+   * another request. The store takes no more changes of this object, except a sign-in of a visitor.
    */
   readonly isGone: boolean;
   /**
-   * The idle timeout. A read gives whole seconds, or -1 for none. Set it to seconds or to a duration such as `'30m'`,
-   * to `'never'` or -1 for none, or to 0 to end the session, as `invalidate()` does. It takes effect at the save.
-   * @throws RangeError when set to anything else
+   * The idle timeout: whole seconds, or -1 for none. Set it to seconds, to a duration such as `'30m'`, to `'never'`, or
+   * to 0 to end the session. It takes effect at the save. @throws RangeError when set to anything else
    */
   get maxInactiveInterval(): number;
   set maxInactiveInterval(timeout: number | string);
   /**
-   * The absolute timeout. It counts from the creation or, if that was later, the sign-in. If the session is already
-   * older, it expires at the save. Read and set it like `maxInactiveInterval`.
-   * @throws RangeError when set to anything else
+   * The absolute timeout, from the creation or, if that was later, the sign-in. A session that is already older expires
+   * at the save. Read and set it like `maxInactiveInterval`. @throws RangeError when set to anything else
    */
   get absoluteTimeout(): number;
   set absoluteTimeout(timeout: number | string);
@@ -123,12 +119,10 @@ export interface Session extends ReadonlySession {
   /** Removes an attribute; without effect when there is none. */
   removeAttribute(name: SessionAttributeName): void;
   /**
-   * Replaces an attribute by `update(current)` in the store, at once. Use it for an attribute that several requests
-   * change: no change is lost. Updates of one attribute in this process wait for each other. `update` may run again
-   * with a newer value, so it should only compute; when it returns null or undefined, the attribute is removed.
-   * Resolves to the new value, or to undefined when the session ended in the meantime. On a new session it only sets
-   * the attribute.
-   * Rejects, and writes nothing, when the value cannot be stored or exceeds a bound, as `setAttribute()` does.
+   * Replaces an attribute by `update(current)` in the store, at once: of an attribute that several requests change, no
+   * change is lost. `update` may run again with a newer value, so it should only compute; null or undefined removes the
+   * attribute. Resolves to the new value, or to undefined when the session ended in the meantime. On a new session it
+   * only sets the attribute. Rejects, and writes nothing, for a value that `setAttribute()` refuses.
    * @throws SessionConflictError when other requests kept updating the attribute for 5 seconds;
    *   ClientDisconnectedError when it would have to wait, or to be repeated, for a client that has disconnected;
    *   SessionStoreError when the store failed. Nothing was stored, unless the store did not reply in time
@@ -176,9 +170,9 @@ export interface SessionSignIn {
   /** Whether the session may be bound to the browser, with the option `deviceBound`: not in a kiosk. @default true */
   readonly deviceBound?: boolean;
   /**
-   * The claims of the ID token, where an identity provider has signed the user in: logouts and events that it pushes
-   * find the session by them. The session keeps `iss`, `sub`, `sid` and `iat`, and nothing else. It needs
-   * `ProviderLogoutModule` of @nest-session/provider-logout. @default those of before, of a user who signs in again
+   * The claims of the ID token of an identity provider: what it pushes finds the session by them. The session keeps
+   * `iss`, `sub`, `sid` and `iat`. It needs `ProviderLogoutModule` of @nest-session/provider-logout.
+   * @default those of before, of a user who signs in again
    */
   readonly provider?: ProviderClaims;
 }
@@ -191,7 +185,10 @@ export interface ProviderClaims {
   readonly sub: string;
   /** The session at the provider: a non-empty string. Without it, only logouts of the user find the session. */
   readonly sid?: unknown;
-  /** When the ID token was issued, in seconds since the epoch. @default now, by the clock of this process */
+  /**
+   * When the ID token was issued, in seconds since the epoch: at most an hour ago.
+   * @default now, by the clock of this process
+   */
   readonly iat?: number | undefined;
 }
 
@@ -212,9 +209,8 @@ export type SaveOutcome = 'saved' | 'gone';
 export const PRINCIPAL_NAME_INDEX_NAME = 'principal';
 
 /**
- * The attributes of your sessions and their types. Declare yours to have them typed:
- * `declare module '@nest-session/core' { interface SessionAttributes { items: Item[] } }`. From then on, any other name
- * is a type error, unless you declare `[name: string]: unknown` as well.
+ * The attributes of your sessions: `declare module '@nest-session/core' { interface SessionAttributes { items: Item[] }
+ * }`. From then on, any other name is a type error, unless you declare `[name: string]: unknown` as well.
  */
 export interface SessionAttributes {}
 

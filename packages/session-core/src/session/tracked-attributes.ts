@@ -15,6 +15,7 @@ export class StoredAttributes {
   /** Matches what the next rotation leaves behind: the store still has it, but nothing here shows it. */
   #left: NameTest | undefined;
   #undecodable: Map<string, string> | undefined;
+  #peeked: Map<string, { readonly text: string | undefined; readonly value: unknown }> | undefined;
 
   constructor(
     texts: Iterable<readonly [string, StoredText]>,
@@ -117,9 +118,15 @@ export class StoredAttributes {
     }
   }
 
+  /** For the library's own reads: several of one request look at a value, and none changes it. Never throws. */
   peek(name: string): unknown {
     try {
-      return this.decode(name);
+      const text = this.text(name);
+      const known = this.#peeked?.get(name);
+      if (known?.text === text) return known?.value;
+      const peeked = { text, value: this.decode(name) };
+      (this.#peeked ??= new Map<string, typeof peeked>()).set(name, peeked);
+      return peeked.value;
     } catch {
       return undefined;
     }
@@ -176,10 +183,6 @@ function canChangeInPlace(value: unknown): boolean {
   return typeof value === 'object' && value !== null;
 }
 
-interface AttributesSession extends BoundedSession {
-  readonly isNew: boolean;
-}
-
 interface Entry {
   readonly name: string;
   readonly value: unknown;
@@ -202,7 +205,6 @@ interface Counted {
 
 /** The attributes as the application sees them, and which must be written: those set, and objects changed in place. */
 export class TrackedAttributes {
-  readonly #session: AttributesSession;
   #stored: StoredAttributes;
   /** Only attributes that the application read or set; the others are not decoded. */
   readonly #entries = new Map<string, Entry>();
@@ -217,9 +219,11 @@ export class TrackedAttributes {
   /** The stored attributes that the last save was made of, and those that it left behind. */
   #written: { readonly stored: StoredAttributes; readonly left: NameTest | undefined } | undefined;
 
-  constructor(stored: StoredAttributes, session: AttributesSession) {
+  constructor(
+    stored: StoredAttributes,
+    private readonly session: BoundedSession & { readonly isNew: boolean },
+  ) {
     this.#stored = stored;
-    this.#session = session;
   }
 
   get stored(): StoredAttributes {
@@ -252,10 +256,7 @@ export class TrackedAttributes {
     this.#set(name, value, this.#textToSet(name, value));
   }
 
-  /**
-   * Does not write again what the store has, because that could undo a change of another request.
-   * @throws as `set()` does
-   */
+  /** Does not write again what the store has: that could undo a change of another request. @throws as `set()` does */
   assign(name: string, value: unknown): void {
     const text = this.#textToSet(name, value);
     if (this.#unconfirmed?.has(name) || !this.#stored.holds(name, text)) return this.#set(name, value, text);
@@ -421,7 +422,7 @@ export class TrackedAttributes {
   }
 
   #fitting(name: string, text: string): string {
-    assertAttributeFits(this.#session, name, text, this.#stored.has(name));
+    assertAttributeFits(this.session, name, text, this.#stored.has(name));
     return text;
   }
 
@@ -439,7 +440,7 @@ export class TrackedAttributes {
     const entry = this.#entries.get(name);
     const { now, stored } = this.#counted;
     const content = now.with(name, entry?.assigned ? entry.text : this.#stored.unread(name), text);
-    if (text !== null) assertSessionFits(this.#session, name, content, stored);
+    if (text !== null) assertSessionFits(this.session, name, content, stored);
     return content;
   }
 
@@ -447,7 +448,7 @@ export class TrackedAttributes {
     const { stored } = this.#counted;
     let content = stored;
     for (const [name, text] of changes) content = content.with(name, this.#stored.unread(name), text);
-    assertSessionFits(this.#session, changed, content, stored);
+    assertSessionFits(this.session, changed, content, stored);
   }
 
   #change(entry: Entry): string | null | undefined {
@@ -470,7 +471,7 @@ export class TrackedAttributes {
   #isWritable({ name, assigned, text }: Entry): boolean {
     if (!assigned) return false;
     // A save that had no reply may have stored it.
-    const mayBeStored = !this.#session.isNew && this.#unconfirmed?.has(name) === true;
+    const mayBeStored = !this.session.isNew && this.#unconfirmed?.has(name) === true;
     return text !== null || this.#stored.has(name) || mayBeStored;
   }
 

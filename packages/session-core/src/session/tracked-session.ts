@@ -18,8 +18,8 @@ import {
   PROVIDER_ATTRIBUTE,
   REMEMBER_ME_ATTRIBUTE,
 } from './attribute-names.js';
-import { readText } from './json-attribute.serializer.js';
 import { isKept, keptAttributes } from './kept-attributes.js';
+import { readText } from './json-attribute.serializer.js';
 import { SafePromise } from './safe-promise.js';
 import { fullError, type SessionBounds } from './session-bounds.js';
 import type { AttributeChanges, SessionDeletedReason, WriteReply } from './session-change.js';
@@ -45,8 +45,7 @@ import type {
 } from './session-state.js';
 import { endsNow, secondsOf, type SessionTimeouts } from './session-timeouts.js';
 import type { SessionToken } from './session-token.js';
-import { deviceIn } from '../device/device-binding.js';
-import { readClaims } from '../provider/provider-login.js';
+import { bindingIn, deviceIn } from '../device/device-binding.js';
 import {
   type BoundDevice,
   type ProviderClaims,
@@ -181,7 +180,6 @@ export class TrackedSession implements Session {
     return this.isOver ? undefined : states.authenticatedAt(this.#state);
   }
 
-  /** As the store has it. */
   get storedAuthenticatedAt(): number | undefined {
     return this.#state.stored.authenticatedAt;
   }
@@ -222,7 +220,7 @@ export class TrackedSession implements Session {
     this.#attributes.set(name, value);
   }
 
-  /** The same, but what the store has is not written again: see `TrackedAttributes.assign()`. */
+  /** See `TrackedAttributes.assign()`. */
   assignAttribute(name: string, value: unknown): void {
     assertFree(name, value);
     this.#assertStartable();
@@ -256,8 +254,8 @@ export class TrackedSession implements Session {
   /** A user who signs in again, as with a password, stays one whom the provider can sign out. */
   #loginOf(name: string, provider: ProviderClaims | undefined): unknown {
     if (provider === undefined) return this.#isOfAnother(name) ? undefined : this.peekAttribute(PROVIDER_ATTRIBUTE);
-    if (!this.#writer.confirm) throw new SessionStateError(NO_PROVIDERS);
-    return readClaims(provider);
+    if (!this.#writer.providers) throw new SessionStateError(NO_PROVIDERS);
+    return this.#writer.providers.readClaims(provider);
   }
 
   signOut(): void {
@@ -587,9 +585,13 @@ export class TrackedSession implements Session {
     const { timeouts, anonymousTimeout } = this.#writer;
     const hadOne = this.#attributes.peek(PRINCIPAL_ATTRIBUTE) !== undefined;
     this.#attributes.set(PRINCIPAL_ATTRIBUTE, name);
-    // What the browser of the one has proven says nothing of the other.
-    for (const each of isAnother ? [DEVICE_ATTRIBUTE, PROVIDER_ATTRIBUTE] : [])
-      if (this.peekAttribute(each) !== undefined) this.#attributes.set(each, undefined);
+    // A binding stays: to bind the same browser anew would let who has copied its cookies bind another one.
+    const isBound = bindingIn(this.peekAttribute(DEVICE_ATTRIBUTE))?.key !== undefined;
+    if (isAnother && !isBound && this.peekAttribute(DEVICE_ATTRIBUTE) !== undefined)
+      this.#attributes.set(DEVICE_ATTRIBUTE, undefined);
+    // Whoever acts as another user stays one whom the provider can sign out.
+    if (name === undefined && this.peekAttribute(PROVIDER_ATTRIBUTE) !== undefined)
+      this.#attributes.set(PROVIDER_ATTRIBUTE, undefined);
     const [from, to] = hadOne
       ? [timeouts.maxInactiveInterval, anonymousTimeout]
       : [anonymousTimeout, timeouts.maxInactiveInterval];
@@ -712,7 +714,7 @@ export class TrackedSession implements Session {
    */
   async #confirm(save: SessionSave): Promise<void> {
     if (save.kind === 'delete' || typeof save.attributes.get(PROVIDER_ATTRIBUTE) !== 'string') return;
-    const refusal = await this.#writer.confirm?.(this).catch((error: unknown) => error as Error);
+    const refusal = await this.#writer.providers?.confirm(this).catch((error: unknown) => error as Error);
     if (!refusal) return;
     const { storedId: id } = this;
     // First, because nobody may get its token, even if the store cannot end it.

@@ -73,30 +73,27 @@ export interface SessionHandlerContext {
 
 /** What a message of `nest-session:deadline` is about: a call of `Deadlines`. See `SessionLoadContext`. */
 export interface DeadlineContext {
-  /** The method. `schedule`: also each call of the store by `scheduleMany()`. */
-  readonly operation: 'schedule' | 'reschedule' | 'cancel' | 'get' | 'count' | 'list';
   /** The namespace of the store; empty for a store without one. */
   readonly namespace: string;
+  /** The method. `schedule`: also each call of the store by `scheduleMany()`. */
+  readonly operation: 'schedule' | 'reschedule' | 'cancel' | 'get' | 'count' | 'list';
   /** The name of the deadlines. */
   readonly deadline: string;
   /** How the store answered: the word of the method, of several the first; undefined for the methods that only read. */
   outcome?: string;
-  /**
-   * Why it failed. The message quotes no value; `cause` is what the store threw, and one of your own may quote
-   * anything.
-   */
+  /** See `SessionLoadContext`. */
   error?: unknown;
 }
 
 /** What a message of `nest-session:sweep` is about: a search for sessions that are due. See `SessionLoadContext`. */
 export interface SessionSweepContext {
+  /** The namespace of the store. */
+  readonly namespace: string;
   /**
    * `sweep`: the cleanup job. `poll`: the poller of deadlines, and of `expirations: 'sorted-set'`. `key_event`: Redis.
    * `timer`: a timer.
    */
   readonly noticedBy: 'sweep' | 'poll' | 'key_event' | 'timer';
-  /** The namespace of the store. */
-  readonly namespace: string;
   /** How many sessions ended. */
   claimed?: number;
   /** How many of them were due over two minutes ago. */

@@ -11,10 +11,7 @@ export interface SessionTelemetry {
   outage(policy: 'reject' | 'anonymous' | 'on-use'): void;
   /** An event of this type, `deadline` for one of `Deadlines`, is a dead letter now, after this handler has failed. */
   deadLettered(type: string, handler: string): void;
-  /**
-   * How binding a session to its browser went: a registration or a refresh of its proof, by what the browser was
-   * answered, or a request of a signed-in user, by what it proves. The outcomes are few, and nothing of a session.
-   */
+  /** How the binding of a session went: by what the browser was answered, or what a request of a user proves. */
   device(what: 'registrations' | 'refreshes' | 'requests', outcome: string): void;
 }
 
@@ -33,11 +30,10 @@ export interface GroupReading extends Omit<EventGroupInfo, 'oldestUnread' | 'con
 
 /** What a store knows of itself at a moment. Every instance reads the same. */
 interface StoreReading {
-  /** All groups, ordered by name. */
+  /** Ordered by name. */
   readonly groups: readonly GroupReading[];
 }
 
-/** What a store of sessions knows of itself at a moment. */
 export interface SessionReading extends StoreReading {
   /** Number of sessions that can end by themselves and have not. */
   readonly sessions: number;
@@ -45,17 +41,14 @@ export interface SessionReading extends StoreReading {
   readonly overdue: number;
 }
 
-/** What a store of deadlines knows of itself at a moment. */
 export interface DeadlineReading extends StoreReading {
-  /** Those that wait, by their names, ordered by name. */
+  /** Ordered by name. */
   readonly waiting: readonly WaitingReading[];
 }
 
 /** How many deadlines of a name wait. */
 export interface WaitingReading {
-  /** The name of the deadlines. */
   readonly name: string;
-  /** How many wait. */
   readonly count: number;
   /** How long ago the first of them was due, in milliseconds; 0 when it is not due yet. */
   readonly overdue: number;
@@ -65,7 +58,6 @@ export interface WaitingReading {
 export interface StoreReader<Reading extends StoreReading = StoreReading> {
   /** The group of this instance. */
   readonly group: string;
-  /** The namespace of the store. */
   readonly namespace: string;
   /** Milliseconds since this instance saw every partition cleaned up or, before the first time, since it started. */
   readonly cleanupAge: number;
@@ -73,19 +65,16 @@ export interface StoreReader<Reading extends StoreReading = StoreReading> {
   read(): Promise<Reading>;
 }
 
-/** Reads a store of sessions. */
 export interface SessionReader extends StoreReader<SessionReading> {
   /** Whether Redis announces expired sessions to this instance, a `KeyspaceState` or `'off'`. */
   readonly notifications: string;
 }
 
-/** The injection token of a `SessionReader`, which a store with work in the background provides globally. */
+// Stores with work in the background provide these globally: a `SessionReader`, a `StoreReader<DeadlineReading>` and a
+// `HealthLook`.
 export const SESSION_READER = Symbol('SESSION_READER');
-
-/**
- * The injection token of a `StoreReader<DeadlineReading>`, which a store with work in the background provides globally.
- */
 export const DEADLINE_READER = Symbol('DEADLINE_READER');
+export const SESSION_HEALTH = Symbol('SESSION_HEALTH');
 
 /** The injection token of the store of deadlines, for who needs no more of it than its namespace. */
 export const MEASURED_DEADLINES = Symbol('MEASURED_DEADLINES');
@@ -103,11 +92,7 @@ export interface SessionHealthReport {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-/** Looks at the health of the sessions. */
 export interface HealthLook {
   /** `late`: the age in milliseconds from which on an unread event is late. Resolves within the command timeout. */
   look(late: number): Promise<SessionHealthReport>;
 }
-
-/** The injection token of a `HealthLook`, which a store with work in the background provides globally. */
-export const SESSION_HEALTH = Symbol('SESSION_HEALTH');

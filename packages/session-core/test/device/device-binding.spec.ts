@@ -44,7 +44,7 @@ describe('an offer', () => {
     const [one, other] = [newBinding(NOW), newBinding(NOW)];
     expect(one.id).toMatch(/^[\w-]{43}$/);
     expect(new Set([one.id, one.secret, other.id, other.secret]).size).toBe(4);
-    expect(one).toMatchObject({ offers: 1, offeredAt: NOW });
+    expect(one).toMatchObject({ offers: 1, begunAt: NOW, offeredAt: NOW });
   });
 
   it('is repeated once a minute, five times in all, until the browser has registered', () => {
@@ -59,7 +59,13 @@ describe('an offer', () => {
     expect(mayOfferAgain(binding, NOW + 1000 * MINUTE)).toBe(false);
   });
 
-  it('is repeated for a key that nobody has confirmed, and only in the minutes after it came', () => {
+  it('is repeated for ten minutes from the first one', () => {
+    const again = offeredAgain(newBinding(NOW), NOW + 9 * MINUTE);
+    expect(mayOfferAgain(again, NOW + 10 * MINUTE)).toBe(true);
+    expect(mayOfferAgain(again, NOW + 10 * MINUTE + 1)).toBe(false);
+  });
+
+  it('is repeated for a key whose browser was not answered, and only in the minutes after it came', () => {
     expect(mayOfferAgain(unconfirmed, NOW + MINUTE)).toBe(true);
     expect(mayOfferAgain(unconfirmed, NOW + 5 * MINUTE)).toBe(true);
     expect(mayOfferAgain(unconfirmed, NOW + 5 * MINUTE + 1)).toBe(false);
@@ -107,12 +113,14 @@ describe('a registration', () => {
     expect(registered(binding, handleOf(binding), proofFor(binding), until + 1)).toBe('unknown-handle');
   });
 
-  it('is repeated by the same key until the browser is known to have learned of it', () => {
+  it('is repeated by the same key for a minute, or until its browser is answered', () => {
     const binding = newBinding(NOW);
     const proof = proofFor(binding);
     const after = register(binding, NOW, proof);
     expect(registered(after, handleOf(binding), proof, NOW + MINUTE)).toBe(after);
-    expect(registered(confirmed(after), handleOf(binding), proof, NOW + MINUTE)).toBe('unknown-handle');
+    expect(registered(confirmed(after), handleOf(binding), proof, NOW + MINUTE)).toEqual(confirmed(after));
+    expect(registered(confirmed(after), handleOf(binding), proof, NOW + MINUTE + 1)).toBe('unknown-handle');
+    expect(registered(after, handleOf(binding), proof, NOW + MINUTE + 1)).toBe(after);
   });
 
   it('is refused to a second key of the same offer, and to any once the first is confirmed', () => {

@@ -6,6 +6,7 @@ import { DEVICE_ATTRIBUTE } from '../../src/session/attribute-names.js';
 import { TrackedSession } from '../../src/session/tracked-session.js';
 import { STORE_FAILURE } from '../support/gated.repository.js';
 import { heard, MINUTE } from './device.app.js';
+import { DeviceBrowser } from './device.browser.js';
 import { documentedLoot, HearsThefts, type Owner, THEFTS } from './device.thefts.js';
 import { DeviceShop } from './device.shop.js';
 
@@ -47,6 +48,20 @@ describe('Chromium registers', () => {
     expect(shop.own).toEqual(['register 200']);
   });
 
+  it('and keeps its session while the user reads, whatever who has only the session cookie does', async () => {
+    await start();
+    await shop.open('/callback');
+    await shop.until('registered');
+    const thief = new DeviceBrowser(shop.url('').replace('shop.test', '127.0.0.1'));
+    for (const { name, value } of await shop.browser.cookies()) if (name === 'SESSION') thief.jar.set(name, value);
+    for (let minutes = 1; minutes <= 5; minutes++) {
+      shop.clock.advance(MINUTE);
+      expect((await thief.get('/inside')).status).toBe(401);
+    }
+    expect(thief.own).toEqual([]);
+    expect(await shop.open('/money')).toEqual([200, 'money']);
+  });
+
   it('when it is told again, after an outage', async () => {
     await start();
     shop.store.break('look-up');
@@ -65,7 +80,6 @@ describe('Chromium registers', () => {
     ['of this host alone', {}],
     ['with the prefix `__Host-`', { name: '__Host-sid', secure: true }],
     ['with the prefix `__Secure-`', { name: '__Secure-sid', secure: true }],
-    ['of a domain', { domain: 'shop.test' }],
     ['of a path', { path: '/shop' }, 'shop'],
     ['with `SameSite=Strict`', { sameSite: 'strict' }],
     ['with `SameSite=None`', { name: 'sid', sameSite: 'none', secure: true }],
@@ -222,6 +236,19 @@ describe('a link from another site, once the proof has run out,', () => {
     const [refresh, page] = shop.seen;
     expect(refresh).toMatchObject({ what: 'POST /session/device/refresh', status: 200, cookies: [] });
     expect(page).toMatchObject({ what: 'GET /money', site: 'cross-site', cookies: ['SESSION', 'SESSION-device'] });
+  });
+});
+
+describe('a front end on another origin, once the proof has run out,', () => {
+  it.each([
+    [['https://app.shop.test'], 200],
+    [[], 401],
+  ])('is served where csrf.trustedOrigins is %j: %s', async (trustedOrigins, status) => {
+    await start({ csrf: { trustedOrigins } });
+    await shop.signIn();
+    await shop.runOut();
+    await shop.fetchFrom('app.shop.test', '/inside');
+    await shop.untilSeen('GET /inside', { status, site: 'same-site' });
   });
 });
 

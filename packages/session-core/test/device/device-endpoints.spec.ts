@@ -1,4 +1,5 @@
 import { LeakGuard } from '@nest-session/test-infrastructure';
+import { resolveSessionOptions } from '../../src/configuration/session.options.js';
 import { HeaderSessionIdResolver, SessionRepository } from '../../src/index.js';
 import type { GatedRepository } from '../support/gated.repository.js';
 import { closeApps, startApp } from '../support/session.app.js';
@@ -15,6 +16,14 @@ it.each([{ deviceBound: true }, { rotateEvery: '15m' }])(
     await expect(startApp({ session: { ...option, sessionIdResolver } })).rejects.toThrow(
       'needs the token in a cookie',
     );
+  },
+);
+
+it.each([{ domain: 'shop.test' }, { domain: ['shop.test', 'mall.test'] }, { partitioned: true, secure: true }])(
+  'deviceBound is refused with the cookie %j, of which other hosts or frames would be refused',
+  (cookie) => {
+    expect(() => resolveSessionOptions({ deviceBound: true, cookie })).toThrow('remove one of the two');
+    expect(() => resolveSessionOptions({ cookie })).not.toThrow();
   },
 );
 

@@ -19,6 +19,7 @@ import {
   Session,
   type SessionModuleOptions,
 } from '../../src/index.js';
+import { resolveSessionOptions } from '../../src/configuration/session.options.js';
 import type { DeviceBinding } from '../../src/device/device-binding.js';
 import { DEVICE_ATTRIBUTE } from '../../src/session/attribute-names.js';
 import { TrackedSession } from '../../src/session/tracked-session.js';
@@ -138,7 +139,8 @@ export function describeDeviceEndpoints({ startDevices, signedIn }: Devices): vo
   describe('a registration', () => {
     it('tells the browser all that it needs, and nothing else', async () => {
       const options = { exclude: ['/assets', '/favicon.ico'], refreshFrom: ['login.example', '*.mail.example'] };
-      const { browser, store } = await startDevices(options);
+    const session = { csrf: { trustedOrigins: ['https://app.shop.test:8444', 'http://localhost:5173'] } };
+    const { browser, store } = await startDevices(options, { session });
       const { path, challenge } = offerIn(await browser.send('POST', '/sign-in'))!;
       const { headers, body } = await browser.send('POST', path, {
         'secure-session-response': proofBy(newKey(), challenge, true),
@@ -160,7 +162,7 @@ export function describeDeviceEndpoints({ startDevices, signedIn }: Devices): vo
           })),
         },
         credentials: [{ type: 'cookie', name: 'SESSION-device', attributes: 'Path=/; HttpOnly; Secure; SameSite=Lax' }],
-        allowed_refresh_initiators: ['login.example', '*.mail.example'],
+      allowed_refresh_initiators: ['login.example', '*.mail.example', 'app.shop.test', 'localhost'],
       });
       expect(headers['set-cookie']).toEqual([
         expect.stringMatching(/^SESSION-device=[^;]+; Max-Age=600; Path=\/; HttpOnly; Secure; SameSite=Lax$/),
@@ -240,16 +242,22 @@ export function describeDeviceEndpoints({ startDevices, signedIn }: Devices): vo
   });
 
   describe('another user of the same session', () => {
-    it('is bound anew, and neither the binding nor the offer of before counts', async () => {
+    it('has the browser that it is bound to, and nobody else is told to register', async () => {
       const { browser, store, clock } = await signedIn();
-      const old = browser.binding!;
+      const thief = browser.thief();
+      for (const path of ['/become-bob', '/become-ann']) {
+        await thief.post(path);
+        browser.jar.set('SESSION', thief.jar.get('SESSION')!);
+      }
       await browser.post('/become-bob');
-      expect(browser.binding!.id).not.toBe(old.id);
-      await browser.get('/who');
-      await clock.advance(MINUTE);
-      await expectRenewed(browser);
+      expect(thief.own).toEqual([]);
       expect((await sessionOf(store, 'bob')).device).toMatchObject({ bound: true });
+      await clock.advance(10 * MINUTE + 1);
+      await expectRenewed(browser);
+      expect((await thief.get('/inside')).status).toBe(401);
+    });
 
+    it('is not bound by an offer of before', async () => {
       const other = await startDevices();
       const { path, challenge } = offerIn(await other.browser.send('POST', '/sign-in'))!;
       await other.browser.send('POST', '/become-bob');

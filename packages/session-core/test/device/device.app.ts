@@ -1,4 +1,5 @@
-import { Controller, type DynamicModule, Get, Post } from '@nestjs/common';
+import { Controller, type DynamicModule, Get, Post, Sse } from '@nestjs/common';
+import { interval, map } from 'rxjs';
 import { ManualClock } from '@nest-session/testing';
 import { resolveSessionOptions } from '../../src/configuration/session.options.js';
 import {
@@ -66,6 +67,11 @@ export class DeviceRoutes {
     return [...(await this.browserSessions.list()).values()].map(({ device }) => device ?? null);
   }
 
+  @Post('become-ann')
+  becomeAnn(@Session() session: Session) {
+    session.principalName = 'ann';
+  }
+
   @Post('become-bob')
   becomeBob(@Session() session: Session) {
     session.principalName = 'bob';
@@ -75,6 +81,12 @@ export class DeviceRoutes {
   @Get('inside')
   inside() {
     return 'in';
+  }
+
+  @Authenticated()
+  @Sse('stream')
+  stream() {
+    return interval(100).pipe(map((data) => ({ data })));
   }
 
   @DeviceBound()

@@ -127,7 +127,7 @@ export class DeviceShop {
     const clock = new ManualClock(Date.now());
     const store = new GatedRepository({ ...resolveSessionOptions(session), clock });
     const provider = { provide: SessionRepository, useValue: store };
-    const certificate = await selfSignedCertificate(['shop.test', 'idp.example']);
+    const certificate = await selfSignedCertificate(['shop.test', 'app.shop.test', 'idp.example']);
     const root = {
       module: class {},
       imports: [
@@ -169,6 +169,14 @@ export class DeviceShop {
   async open(path: string, page = this.page): Promise<[status: number, text: string]> {
     const response = await page.goto(this.url(path));
     return [response!.status(), await page.innerText('body')];
+  }
+
+  /** Opens a page of another origin, which asks the shop for something. */
+  async fetchFrom(host: string, path: string): Promise<void> {
+    const { port } = this.idp.address() as AddressInfo;
+    await this.page.goto(`https://${host}:${port}/?to=x`);
+    const send = async (to: string) => void (await fetch(to, { mode: 'no-cors', credentials: 'include' }));
+    await this.page.evaluate(send, this.url(path));
   }
 
   /** Opens a page of another site, and clicks there on what leads to the shop. */

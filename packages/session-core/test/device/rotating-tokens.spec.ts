@@ -1,5 +1,5 @@
 import { Controller, Get, Post } from '@nestjs/common';
-import { LeakGuard } from '@nest-session/test-infrastructure';
+import { Gate, LeakGuard } from '@nest-session/test-infrastructure';
 import { ManualClock } from '@nest-session/testing';
 import { resolveSessionOptions } from '../../src/configuration/session.options.js';
 import { OnSecurityEvent, type SecurityEvent, Session, type SessionModuleOptions } from '../../src/index.js';
@@ -11,6 +11,9 @@ import { DeviceBrowser } from './device.browser.js';
 LeakGuard.install();
 afterEach(closeApps);
 
+/** What slow requests wait for. */
+let slow: Gate;
+
 @Controller()
 class Routes {
   @Post('sign-in')
@@ -21,6 +24,24 @@ class Routes {
   @Post('rotate')
   rotate(@Session() session: Session) {
     session.changeSessionId();
+  }
+
+  @Get('slow')
+  async slow(@Session() session: Session) {
+    await slow.pass();
+    return session.principalName;
+  }
+
+  @Post('slow-rotate')
+  async slowRotate(@Session() session: Session) {
+    await slow.pass();
+    session.changeSessionId();
+  }
+
+  @Get('slow-timeout')
+  async slowTimeout(@Session() session: Session) {
+    await slow.pass();
+    session.maxInactiveInterval = 3600;
   }
 
   @Get('who')
@@ -169,6 +190,32 @@ it('a token that is over gets no other turn with a cookie that is sent again', a
   clock.advance(2 * MINUTE);
   await browser.get('/who');
   expect(browser.jar.get('SESSION')).toMatch(/~1-/);
+});
+
+it.each([
+  ['that renews the cookie', 'GET', '/slow', { maxAge: '30d' }, 0],
+  ['that renews the cookie, and is the first of the turns', 'GET', '/slow', { maxAge: '30d' }, -1],
+  ['that sets another timeout', 'GET', '/slow-timeout', { maxAge: '30d' }, 0],
+  ['that gives the session another id', 'POST', '/slow-rotate', {}, 0],
+] as const)('a late response %s does not set the turn back', async (_, method, path, cookie, turns) => {
+  const { browser, clock } = await signedIn({ cookie });
+  for (let turn = turns; turn <= 0; turn++) {
+    clock.advance(10 * MINUTE);
+    if (turn < 0) continue;
+    for (let visit = 1; visit <= 2; visit++) await page(browser);
+    clock.advance(10 * MINUTE);
+  }
+  slow = new Gate();
+  const late = browser.send(method, path);
+  await slow.reached();
+  for (let visit = 1; visit <= 2; visit++) await page(browser);
+  const [, turn] = browser.jar.get('SESSION')!.split('~');
+  slow.open();
+  await late;
+  expect(browser.jar.get('SESSION')!.split('~')[1]).toBe(turn);
+  clock.advance(2 * MINUTE);
+  expect(await page(browser)).toBe(ANN);
+  expect(events).toEqual([]);
 });
 
 it('a sign-in with a token that is over begins anew', async () => {

@@ -14,7 +14,7 @@ import {
 import { jest } from '@jest/globals';
 import { Test, type TestingModule } from '@nestjs/testing';
 import { EMPTY, from, of, tap, throwError } from 'rxjs';
-import { SessionEventHandlingError } from '../../src/events/event-handling.errors.js';
+import { SessionEventHandlingError } from '../../src/events/handler.dispatcher.js';
 import {
   OnSessionEvent,
   OnSessionEventGap,

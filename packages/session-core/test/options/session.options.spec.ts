@@ -198,10 +198,10 @@ describe('resolveSessionOptions', () => {
     [{ cookie: { samesite: 'lax' } }, 'Unknown option `cookie.samesite`: known are'],
     [
       { somethingElse: 1 },
-      'Unknown option `somethingElse`: known are security, timeout, anonymousTimeout, absoluteTimeout, touchInterval, cookie, sessionIdResolver, multipleSessions, sessionIds, sessionTokenGenerator, visitorAttributes, maxSessions, maxAttributes, maxAttributeSize, maxSessionSize, deviceBound, indexes, csrf, devices, rotateEvery, exclude, mayCreate.',
+      'Unknown option `somethingElse`: known are security, timeout, anonymousTimeout, absoluteTimeout, touchInterval, cookie, sessionIdResolver, multipleSessions, sessionIds, sessionTokenGenerator, visitorAttributes, maxSessions, maxAttributes, maxAttributeSize, maxSessionSize, csrf, deviceBound, indexes, devices, rotateEvery, exclude, mayCreate.',
     ],
     [{ maxSessions: { perPrincipal: 1 }, devices: {}, else: 1 }, 'visitorAttributes, maxSessions, maxAttributes'],
-    [{ devices: {}, else: 1 }, 'csrf, devices, rotateEvery, exclude'],
+    [{ devices: {}, else: 1 }, 'csrf, deviceBound, indexes, devices, rotateEvery, exclude'],
     [{ deviceBound: 'yes' }, 'Option `deviceBound` must be true or false, or an object.'],
     [{ deviceBound: { mod: 'report' } }, 'Unknown option `deviceBound.mod`'],
     [{ deviceBound: { mode: 'on' } }, 'Option `deviceBound.mode` must be one of "report", "enforce".'],

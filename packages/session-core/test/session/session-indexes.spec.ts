@@ -6,7 +6,6 @@ import {
   MapSessionRepository,
   PRINCIPAL_NAME_INDEX_NAME,
   Session,
-  sessionAttribute,
   type SessionIndex,
   SessionIndexError,
 } from '../../src/index.js';
@@ -45,10 +44,6 @@ describe('the changes of indexes', () => {
     const company: SessionIndex = ({ principalName }) => principalName?.split('@')[1];
     const changes = changesOf({ company }, { [PRINCIPAL_ATTRIBUTE]: 'ann@acme' });
     expect(changes).toEqual({ [PRINCIPAL_NAME_INDEX_NAME]: 'ann@acme', company: 'acme' });
-    const User = sessionAttribute<{ tenant?: string }>('user', {});
-    expect(changesOf({ tenant: (session) => User.get(session).tenant }, { user: { tenant: 'acme' } })).toEqual({
-      tenant: 'acme',
-    });
     const first: SessionIndex = ({ getAttributeOrDefault }) => getAttributeOrDefault<string[]>('groups', [])[0];
     expect(changesOf({ first }, { groups: ['a', 'b'] })).toEqual({ first: 'a' });
   });

@@ -4,8 +4,11 @@ import { ManualClock, SessionEventRecorder } from '@nest-session/testing';
 import { OnSessionEvent } from '../../src/events/on-session-event.decorator.js';
 import { SessionEvent, SessionExpiredEvent } from '../../src/events/session.events.js';
 import { IndexedSessionRepository } from '../../src/repository/indexed-session.repository.js';
-import { MAP_SESSION_CLOCK, MapSessionModule } from '../../src/memory/map-session.module.js';
-import type { MapSessionModuleOptions } from '../../src/memory/map-session.options.js';
+import {
+  MAP_SESSION_CLOCK,
+  MapSessionModule,
+  type MapSessionModuleOptions,
+} from '../../src/memory/map-session.module.js';
 import { MapSessionRepository } from '../../src/memory/map-session.repository.js';
 import { SessionRepository } from '../../src/repository/session.repository.js';
 import { JsonAttributeSerializer } from '../../src/session/json-attribute.serializer.js';

@@ -23,7 +23,7 @@ type Platform = 'express' | 'fastify';
 
 export interface SessionAppOptions {
   /** A platform, or an adapter with options of its own. @default express */
-  readonly platform?: Platform | FastifyAdapter;
+  readonly platform?: Platform | ExpressAdapter | FastifyAdapter;
   /** The `trust proxy` setting of the platform. */
   readonly trustProxy?: string;
   readonly controllers?: Type[];

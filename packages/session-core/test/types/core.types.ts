@@ -10,7 +10,6 @@ import {
   SecurityEvent,
   Session,
   SessionAttribute,
-  sessionAttribute,
   type SessionBoundError,
   type SessionContext,
   SessionCreationRefusedError,
@@ -107,33 +106,6 @@ export class OtherNames {
   // @ts-expect-error not declared
   misspelt(@SessionAttribute('itmes') items: string[]): void {
     void items;
-  }
-}
-
-const Cart = sessionAttribute<string[]>('cart', []);
-const Theme = sessionAttribute<'dark' | 'light'>('theme');
-
-export class Handles {
-  use(session: Session, event: SessionExpiredEvent): void {
-    expectTypeOf(Cart.get(session)).toEqualTypeOf<string[]>();
-    expectTypeOf(Theme.get(session)).toEqualTypeOf<'dark' | 'light' | undefined>();
-    expectTypeOf(Cart.get(event.session)).toEqualTypeOf<string[]>();
-    Cart.set(session, ['apple']);
-    Cart.set(session, undefined);
-    const updated = Cart.update(session, (items) => [...items, 'pear']);
-    expectTypeOf(updated).toEqualTypeOf<Promise<string[] | undefined>>();
-    void Theme.update(session, (theme) => {
-      expectTypeOf(theme).toEqualTypeOf<'dark' | 'light' | undefined>();
-      return 'dark';
-    });
-    // @ts-expect-error not the type of the attribute
-    Cart.set(session, 'apple');
-    // @ts-expect-error not the type of the attribute
-    void Theme.update(session, () => 'blue');
-    // @ts-expect-error a snapshot cannot be changed
-    Cart.set(event.session, []);
-    // @ts-expect-error the default has to be of the type
-    sessionAttribute<number>('visits', 'none');
   }
 }
 

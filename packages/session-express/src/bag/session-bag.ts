@@ -15,10 +15,11 @@ import { logger, warnOnce } from '../express-session.logger.js';
 import { isOwn } from '../principal/principal-rule.js';
 
 // Attributes of a session until the request replaces or ends it. From then on a copy, whose changes have no effect.
-class BagValues {
+class BagContent {
   #left: { readonly id: string; readonly values: Map<string, unknown> } | undefined;
 
   constructor(
+    readonly owner: RequestBag,
     readonly session: TrackedSession,
     readonly cookie: SessionCookie,
   ) {}
@@ -104,13 +105,8 @@ type IsTold = () => boolean;
 /** The key under which a bag keeps its content, apart from its properties. */
 const CONTENT = Symbol('session bag');
 
-interface BagContent {
-  readonly values: BagValues;
-  readonly owner: RequestBag;
-}
-
 /**
- * The methods of `req.session`. Every other property is an attribute of the session (see `propertyBag()`). A method
+ * The methods of `req.session`. Every other property is an attribute of the session (see `HANDLER`). A method
  * that takes a callback returns a promise if you pass none.
  */
 export class SessionBag {
@@ -122,18 +118,18 @@ export class SessionBag {
 
   /** The session itself, for methods that take a session, such as `Sessions.endAll()`. */
   get [SHOWN_SESSION](): Session {
-    return this[CONTENT].values.session;
+    return this[CONTENT].session;
   }
 
   /** The session id, which is safe to log. It is not the token in the cookie. */
   get id(): string {
-    const { values, owner } = this[CONTENT];
+    const { owner, id } = this[CONTENT];
     owner.tellOfId();
-    return values.id;
+    return id;
   }
 
   get cookie(): SessionCookie {
-    return this[CONTENT].values.cookie;
+    return this[CONTENT].cookie;
   }
 
   /** `first`: the callback or, as in @fastify/session, the names of attributes to keep. */
@@ -153,10 +149,8 @@ export class SessionBag {
   }
 
   save(callback: Callback): unknown {
-    const { values, owner } = this[CONTENT];
-    return answerIfAsked(this, callback, (isTold): Promise<SaveOutcome> | SaveOutcome =>
-      values.isLeft ? 'gone' : owner.save(isTold),
-    );
+    const { isLeft, owner } = this[CONTENT];
+    return answerIfAsked<SaveOutcome>(this, callback, (isTold) => (isLeft ? 'gone' : owner.save(isTold)));
   }
 
   /** Does nothing, because every access renews the session anyway. */
@@ -170,22 +164,22 @@ export class SessionBag {
   }
 
   get(name: string): unknown {
-    return this[CONTENT].values.get(name);
+    return this[CONTENT].get(name);
   }
 
   /** Sets an attribute, as in @fastify/session. Undefined and null remove it. */
   set(name: string, value: unknown): void {
-    this[CONTENT].values.set(name, value);
+    this[CONTENT].set(name, value);
   }
 
   /** Updates an attribute without losing concurrent updates. @throws TypeError if it would change the principal */
   updateAttribute(name: string, update: (current: unknown) => unknown): Promise<unknown> {
-    return this[CONTENT].values.session.updateAttribute(name, update);
+    return this[CONTENT].session.updateAttribute(name, update);
   }
 
   /** Prints like `Session`, without values. */
   [Symbol.for('nodejs.util.inspect.custom')](): object {
-    const { id, names } = this[CONTENT].values;
+    const { id, names } = this[CONTENT];
     return { id, attributeNames: names };
   }
 }
@@ -215,7 +209,7 @@ for (const name of OF_SESSION) {
   Object.defineProperty(SessionBag.prototype, name, {
     configurable: true,
     get(this: SessionBag) {
-      const { session } = this[CONTENT].values;
+      const { session } = this[CONTENT];
       const member: unknown = session[name];
       return typeof member === 'function' ? freezeFunction(member.bind(session) as object) : member;
     },
@@ -249,27 +243,23 @@ function answerIfAsked<T>(
   return promise;
 }
 
-function propertyBag(content: BagContent): SessionBag {
-  return new Proxy(new SessionBag(content), HANDLER);
-}
-
 /** Shared by all bags, because V8 cannot optimize proxies that each have their own. */
 const HANDLER: ProxyHandler<SessionBag> = {
   get(bag, name) {
-    if (isAttribute(bag, name)) return valuesOf(bag).get(name);
+    if (isAttribute(bag, name)) return bag[CONTENT].get(name);
     return Reflect.get(bag, name);
   },
 
-  has: (bag, name) => (isAttribute(bag, name) ? valuesOf(bag).has(name) : Reflect.has(bag, name)),
+  has: (bag, name) => (isAttribute(bag, name) ? bag[CONTENT].has(name) : Reflect.has(bag, name)),
 
   set(bag, name, value) {
-    if (isAttribute(bag, name)) valuesOf(bag).set(name, value);
+    if (isAttribute(bag, name)) bag[CONTENT].set(name, value);
     else setMember(bag, name, value);
     return true;
   },
 
   deleteProperty(bag, name) {
-    if (isAttribute(bag, name)) valuesOf(bag).remove(name);
+    if (isAttribute(bag, name)) bag[CONTENT].remove(name);
     // This restores a method that the application had replaced.
     else Reflect.deleteProperty(bag, name);
     return true;
@@ -281,17 +271,15 @@ const HANDLER: ProxyHandler<SessionBag> = {
     return HANDLER.set!(bag, name, descriptor.value, bag);
   },
 
-  ownKeys: (bag) => [...COOKIE, ...valuesOf(bag).names.filter((name) => isAttribute(bag, name)), CONTENT],
+  ownKeys: (bag) => ['cookie', ...bag[CONTENT].names.filter((name) => isAttribute(bag, name)), CONTENT],
 
   getOwnPropertyDescriptor(bag, name) {
     if (name === 'cookie') return own(bag.cookie);
     if (!isAttribute(bag, name)) return Reflect.getOwnPropertyDescriptor(bag, name);
-    const value = valuesOf(bag).get(name);
+    const value = bag[CONTENT].get(name);
     return value === undefined ? undefined : own(value);
   },
 };
-
-const COOKIE = ['cookie'];
 
 /** What to write instead of an assignment to a member that is, or looks like, a plain property in express-session. */
 const INSTEAD: ReadonlyMap<string | symbol, string> = new Map([
@@ -299,10 +287,6 @@ const INSTEAD: ReadonlyMap<string | symbol, string> = new Map([
   ['maxInactiveInterval', 'set req.session.cookie.maxAge, or the timeout of the session in SessionContext'],
   ['absoluteTimeout', 'set absoluteTimeout of the session in SessionContext'],
 ]);
-
-function valuesOf(bag: SessionBag) {
-  return bag[CONTENT].values;
-}
 
 function isAttribute(bag: SessionBag, name: string | symbol): name is string {
   return typeof name === 'string' && !(name in bag);
@@ -406,7 +390,7 @@ export class RequestBag {
     const { id } = session;
     const values = this.#copy();
     // Throws where one of them cannot be read, before anything has changed.
-    const staying = kept.map((name) => [name, this.#bag?.[CONTENT].values.get(name)] as const);
+    const staying = kept.map((name) => [name, this.#bag?.[CONTENT].get(name)] as const);
     session.startAnew();
     session.maxInactiveInterval = this.settings.timeoutOf(undefined);
     this.#given = undefined;
@@ -494,7 +478,7 @@ export class RequestBag {
 
   /** The current values. None after `destroy()` or an assignment, when the application may still have the bag. */
   #copy(): Map<string, unknown> {
-    return this.#bag?.[CONTENT].values.copy() ?? new Map<string, unknown>();
+    return this.#bag?.[CONTENT].copy() ?? new Map<string, unknown>();
   }
 
   /** The lifetime of the cookie of a new session, in seconds. Setting it alone does not store the session. */
@@ -505,7 +489,7 @@ export class RequestBag {
     return isOld ? undefined : this.#given?.seconds;
   }
 
-  /** The lifetime in seconds of the cookie that the client has or would get. 0 means until the browser is closed. */
+  /** Seconds, of the cookie that the client has or would get. 0 means until the browser is closed. */
   get #lifetime(): number {
     return this.settings.lifetimeOf(this.request.client);
   }
@@ -515,11 +499,11 @@ export class RequestBag {
     const maxAge = lifetime === 0 ? null : lifetime * 1000;
     const change = (next: number | null) => this.#changeLifetime(next);
     const cookie = new SessionCookie(maxAge, this.settings.describeCookie(this.request.request), change);
-    return propertyBag({ values: new BagValues(this.#session, cookie), owner: this });
+    return new Proxy(new SessionBag(new BagContent(this, this.#session, cookie)), HANDLER);
   }
 
   #leave(id: string, values: Map<string, unknown>): void {
-    this.#bag?.[CONTENT].values.leave(id, values);
+    this.#bag?.[CONTENT].leave(id, values);
   }
 
   #changeLifetime(maxAge: number | null): void {

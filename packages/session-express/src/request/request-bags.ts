@@ -1,7 +1,22 @@
 import type { IncomingMessage } from 'node:http';
-import { assignedAt, type RequestSession, requestSessionOf } from '@nest-session/core/internal';
-import { type BagSettings, RequestBag, type SessionBag } from '../bag/session-bag.js';
+import {
+  assignedAt,
+  cookieLifetimeOf,
+  type RequestSession,
+  requestSessionOf,
+  TrackedSession,
+} from '@nest-session/core/internal';
+import {
+  type BagSettings,
+  callSafely,
+  propertiesOf,
+  reportUntold,
+  RequestBag,
+  type SessionBag,
+} from '../bag/session-bag.js';
 import { type PassportKeys, watchPassport } from '../principal/passport-logins.js';
+import type { Session, SessionRepository } from '@nest-session/core';
+import { SessionCookie } from '../bag/session-cookie.js';
 
 /** The property bags of all requests and messages of an application. It creates each at its first use. */
 export class RequestBags {
@@ -88,3 +103,73 @@ const ASSIGNED =
   'req.session cannot be replaced by another object: set its properties, call req.session.regenerate() for a new ' +
   'session, or call req.session.destroy() to end it. If another library assigns its own session, remove ' +
   'ExpressSessionModule, and take the session by @Session() of @nest-session/core. Assigned at';
+
+type Reply<T> = (error?: unknown, result?: T) => void;
+
+/** The `req.sessionStore`. It gives access to other sessions by the id that `req.session.id` returns. */
+export class SessionStore {
+  /** `findRepository` is called at each use, because the module of the store may be constructed later. */
+  constructor(
+    private readonly settings: Pick<BagSettings, 'lifetimeOf' | 'describeCookie'>,
+    private readonly findRepository: () => SessionRepository,
+    private readonly end: (id: string) => Promise<unknown>,
+  ) {}
+
+  /** Calls back with the properties of a live session and its cookie, or with null. */
+  get(id: string, callback: Reply<object | null>): void {
+    answer(callback, async () => {
+      const session = await this.findRepository().findById(id);
+      return session && { ...Object.fromEntries(propertiesOf(session)), cookie: this.#cookieOf(session) };
+    });
+  }
+
+  load(id: string, callback: Reply<object | null>): void {
+    this.get(id, callback);
+  }
+
+  destroy(id: string, callback?: Reply<void>): void {
+    answer(callback, async () => void (await this.end(id)));
+  }
+
+  regenerate(request: { readonly session: SessionBag }, callback: Reply<void>): void {
+    request.session.regenerate(callback);
+  }
+
+  /** The cookie as it was sent at the last access that the store recorded. */
+  #cookieOf(session: Session): SessionCookie {
+    const lifetime = this.settings.lifetimeOf(cookieLifetimeOf(TrackedSession.of(session)));
+    const maxAge = lifetime === 0 ? null : lifetime * 1000;
+    return new SessionCookie(maxAge, this.settings.describeCookie(), undefined, session.lastAccessedTime);
+  }
+}
+
+const LISTS = 'Sessions.ofPrincipal(name) lists the sessions of a user, and Sessions.endAll(name) ends them';
+
+/** What to call instead of a method of express-session that is not there. */
+const INSTEAD: Readonly<Record<string, string>> = {
+  all: LISTS,
+  length: LISTS,
+  clear: 'Sessions.endEverySession() ends all sessions',
+  set:
+    'it would lose what other requests save. SessionRepository.findById(id) loads a session, and its save() stores ' +
+    'changes',
+  touch: 'every request renews its session, and SessionRepository.touch() another one',
+};
+
+for (const [name, instead] of Object.entries(INSTEAD)) {
+  const value = (...args: unknown[]) => {
+    const error = new Error(`req.sessionStore.${name}() is not there: ${instead}`);
+    const callback = args.at(-1);
+    if (typeof callback !== 'function') throw error;
+    answer(callback as Reply<never>, () => Promise.reject(error));
+  };
+  Object.defineProperty(SessionStore.prototype, name, { value });
+}
+
+function answer<T>(callback: Reply<T> | undefined, action: () => Promise<T>): void {
+  const call = (...args: Parameters<Reply<T>>) => callSafely(() => callback?.(...args), reportUntold);
+  action().then(
+    (result) => call(undefined, result),
+    (error: unknown) => call(error),
+  );
+}

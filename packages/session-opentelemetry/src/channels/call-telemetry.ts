@@ -21,7 +21,6 @@ const SAVED = ['created', 'saved', 'touched', 'deleted', 'forwarded', 'ended'];
 const UNSAVED = ['gone', 'refused', 'revoked', 'full', 'conflict'];
 const OF_DEADLINES = ['scheduled', 'replaced', 'kept', 'full', 'moved', 'cancelled', 'fired', 'none'];
 
-/** A call of a store, as its channel tells of it. */
 interface TracedCall {
   readonly namespace: string;
   readonly operation: string;

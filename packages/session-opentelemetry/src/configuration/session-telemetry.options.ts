@@ -15,7 +15,6 @@ export type ResolvedSessionTelemetryOptions = ReturnType<typeof resolveSessionTe
 
 export const RESOLVED_TELEMETRY_OPTIONS = Symbol('RESOLVED_TELEMETRY_OPTIONS');
 
-/** Reads and checks the options. @throws InvalidSessionOptionsError that names all problems at once */
 export function resolveSessionTelemetryOptions(options: SessionTelemetryModuleOptions = {}) {
   const reader = new OptionReader('SessionTelemetryModule', options);
   const semanticMetrics = reader.boolean('semanticMetrics', false);

@@ -98,7 +98,6 @@ export class HandlerTelemetry implements SessionTelemetry {
     return { namespace, group: broadcast ? undefined : group };
   }
 
-  /** As the semantic conventions name it. */
   #ofMessage(call: SessionHandlerContext) {
     const { namespace, group } = this.#ofEvents(call);
     const destination = namespace === '' ? 'events' : `${namespace}:events`;

@@ -1,6 +1,5 @@
 import { ATTRIBUTES } from '../sdk-calls.js';
 
-/** What an instrument is, and what its values mean. */
 export interface Instrument {
   readonly name: string;
   readonly unit: string;
@@ -9,7 +8,6 @@ export interface Instrument {
   readonly attributes: readonly string[];
 }
 
-/** An instrument with the upper bounds of its buckets. */
 export interface HistogramInstrument extends Instrument {
   readonly buckets: readonly number[];
 }
@@ -37,7 +35,6 @@ const OF_MESSAGES = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2
 const OF_DELAYS = [...OF_MESSAGES, 30, 60, 120, 300, 600, 1800, 3600];
 const OF_SIZES = [256, 1024, 4096, 16_384, 65_536, 262_144, 1_048_576];
 
-/** What is measured at each call. */
 export const HISTOGRAMS = {
   operationDuration: histogram(
     OF_CALLS,
@@ -90,7 +87,6 @@ export const HISTOGRAMS = {
   }),
 };
 
-/** What is counted as it happens. */
 export const COUNTERS = {
   outages: own('request.outages', '{request}', 'Requests that needed their session while the store failed.', [
     ATTRIBUTES.outagePolicy,
@@ -129,7 +125,6 @@ export const GAUGES = {
   deadLetters: ofStore('dead_letter.count', '{letter}', 'Dead letters of a group.', [group]),
 };
 
-/** What the store has counted itself. */
 export const OBSERVED_COUNTERS = {
   dropped: ofStore('events.dropped', '{event}', 'Events that were removed before a group had handled them.', [group]),
 };

@@ -9,7 +9,6 @@ import type { BatchObservableResult, Meter, Observable } from '@opentelemetry/ap
 import { attributesOf, harmless } from '../sdk-calls.js';
 import { GAUGES, OBSERVED_COUNTERS, STATES } from './instrument-table.js';
 
-/** What reads the stores that an application has. */
 export interface StoreReaders {
   readonly sessions: SessionReader | undefined;
   readonly deadlines: StoreReader<DeadlineReading> | undefined;
@@ -76,7 +75,6 @@ function ofDeadlines(reader: StoreReader<DeadlineReading>): Observer {
   );
 }
 
-/** Observes what the instance knows, and what the store and its groups have. */
 function observerOf<Reading extends { readonly groups: readonly GroupReading[] }>(
   reader: StoreReader<Reading>,
   tellInstance: (observe: Observe) => void,
@@ -115,7 +113,6 @@ class RecentNames<Reading extends { readonly name: string }> {
 
   constructor(private readonly emptied: (last: Reading) => Reading) {}
 
-  /** The readings of now, and empty ones for the names of earlier ones. */
   with(readings: readonly Reading[]): Reading[] {
     const all = new Map([...this.#emptied, ...readings.map((reading) => [reading.name, reading] as const)]);
     for (const reading of readings) this.#emptied.set(reading.name, this.emptied(reading));

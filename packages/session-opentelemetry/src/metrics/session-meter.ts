@@ -11,9 +11,7 @@ import { harmless, SCOPE } from '../sdk-calls.js';
 import { COUNTERS, HISTOGRAMS } from './instrument-table.js';
 
 interface MeasuredStore {
-  /** Tells it from other stores of the process. */
   readonly namespace: string;
-  /** The group of this instance; undefined for a store without groups. */
   readonly group: string | undefined;
 }
 
@@ -25,18 +23,15 @@ export class MeasuredStores {
   sessions: MeasuredStore | undefined;
   deadlines: MeasuredStore | undefined;
 
-  /** The store of sessions or, without one, the store of deadlines. */
   get first(): MeasuredStore {
     return this.sessions ?? this.deadlines ?? NONE;
   }
 
-  /** The store that records events of a type. */
   ofEvents(type: string): MeasuredStore {
     return (type === 'deadline' ? this.deadlines : this.sessions) ?? NONE;
   }
 }
 
-/** Begins to observe with a meter, and returns what stops it. */
 type StartObserving = (meter: Meter) => () => void;
 
 /**

@@ -51,15 +51,17 @@ export interface ProviderIssuer {
    */
   readonly actions?: Readonly<Record<string, ProviderAction>> | undefined;
   /**
-   * The names of the principals that the subject of an event means, where it has no `iss` and `sub`, such as
-   * `{ format: 'email', email }`. An address may be unverified, or that of another user by now. @default nobody
+   * The names of the principals that the subject of an event means, where it is no user of this issuer or of `subjects`
+   * by `iss` and `sub`, such as `{ format: 'email', email }`. An address may be unverified, or that of another user by
+   * now. @default nobody
    */
   readonly principalsOf?: ((subject: ProviderSubject) => readonly string[] | Promise<readonly string[]>) | undefined;
 }
 
 /**
  * Finds the provider of a tenant. Its argument comes from a token that nobody has verified: look it up in your own
- * data, and never request anything from it. What it finds counts for ten minutes, for the last 1,000 providers.
+ * data, and never request anything from it. Find only hosts that you have allowed: anybody can have them asked for
+ * keys. What it finds counts for ten minutes, for the last 1,000 providers.
  */
 export type ProviderIssuerFinder = (issuer: string) => ProviderIssuer | undefined | Promise<ProviderIssuer | undefined>;
 

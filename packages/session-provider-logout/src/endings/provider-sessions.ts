@@ -1,6 +1,7 @@
 import {
   IndexedSessionRepository,
   PRINCIPAL_NAME_INDEX_NAME,
+  type ProviderClaims,
   type Session,
   type SessionRepository,
   SessionStoreError,
@@ -21,7 +22,9 @@ import {
 } from '@nest-session/core/internal';
 import type { ProviderAction } from '../configuration/provider-logout.options.js';
 import type { ProviderEventSession } from '../events/provider-event.js';
+import { ProviderSessionEndedError } from '../provider-session-ended.error.js';
 import { RefusedTokenError } from '../tokens/refused-token.error.js';
+import { TOLERANCE } from '../tokens/token-verifier.js';
 
 /** Whom a provider means: a session at the provider, a user, or a session of a user. */
 export interface ProviderTarget {
@@ -36,6 +39,8 @@ export type SessionAction = Exclude<ProviderAction, 'none'>;
 
 interface FoundSession extends ProviderEventSession {
   readonly login: ProviderLogin | undefined;
+  /** In seconds. */
+  readonly signedInAt: number;
 }
 
 interface Listing {
@@ -43,8 +48,11 @@ interface Listing {
   readonly value: string;
 }
 
-// Milliseconds: longer than any login under way.
-const MARKED_FOR = 15 * 60_000;
+// Milliseconds: how old claims may be at the sign-in, and longer than any request that signs in.
+const OLDEST_CLAIMS = 60 * 60_000;
+const MARKED_FOR = OLDEST_CLAIMS + 15 * 60_000;
+// OpenID allows 255 characters for a `sub`. An attribute is not the place for much more.
+const LONGEST = 512;
 const AT_ONCE = 100;
 /** How often sessions are looked for that were rotated in the meantime. */
 const MOST_PASSES = 5;
@@ -77,23 +85,50 @@ export class ProviderSessions {
     const ofUser = sub === undefined ? undefined : { index: SUB_INDEX, value: providerHash(iss, sub) };
     if (sid === undefined) return ofUser ? this.#each(ofUser, action, isBefore) : [];
     let isKnown = false;
+    let isOfOthers = false;
     const ofSession = { index: SID_INDEX, value: providerHash(iss, sid) };
     const ended = await this.#each(ofSession, action, ({ login }) => {
-      isKnown = true;
-      if (sub !== undefined && login?.sub !== sub) throw new RefusedTokenError('mixed', iss);
-      return true;
+      // Who names a user otherwise for each audience has several of one session.
+      const isMeant = sub === undefined || login?.sub === sub;
+      if (isMeant) isKnown = true;
+      else isOfOthers = true;
+      return isMeant;
     });
+    if (isOfOthers && !isKnown) throw new RefusedTokenError('mixed', iss);
     if (isKnown || !ofUser) return ended;
     // Their sign-ins got none.
     return this.#each(ofUser, action, (each) => each.login?.sid === undefined && isBefore(each));
   }
 
-  /** The same for all sessions of a principal. */
-  async applyTo(principal: string, action: SessionAction): Promise<ProviderEventSession[]> {
-    const found = await this.#each({ index: PRINCIPAL_NAME_INDEX_NAME, value: principal }, action, () => true);
+  /** The same for the sessions of a principal that was signed in `until` then, in seconds by whatever clock. */
+  async applyTo(principal: string, until: number, action: SessionAction): Promise<ProviderEventSession[]> {
+    const later = new Set<string>();
+    const isBefore = ({ id, login, signedInAt }: FoundSession) => {
+      const isMeant = (login?.iat ?? signedInAt) <= until + TOLERANCE;
+      if (!isMeant) later.add(id);
+      return isMeant;
+    };
+    if (action === 'end') await this.marks.leave(principalMark(principal), until, MARKED_FOR);
+    const found = await this.#each({ index: PRINCIPAL_NAME_INDEX_NAME, value: principal }, action, isBefore);
     // Also what signs in by a request that has begun.
-    if (action === 'end') await this.repository.deleteByIndex(PRINCIPAL_NAME_INDEX_NAME, principal);
+    if (action === 'end') await this.repository.deleteByIndex(PRINCIPAL_NAME_INDEX_NAME, principal, [...later]);
     return found;
+  }
+
+  /**
+   * What a session keeps of a login.
+   * @throws TypeError for claims that no logout would ever name; ProviderSessionEndedError for those from before what
+   *   marks remember
+   */
+  readClaims({ iss, sub, sid, iat = Math.floor(Date.now() / 1000) }: ProviderClaims): ProviderLogin {
+    const texts: Record<string, unknown> = { iss, sub, ...(sid !== undefined && sid !== null && { sid }) };
+    for (const [name, value] of Object.entries(texts)) {
+      if (typeof value === 'string' && value !== '' && value.length <= LONGEST) continue;
+      throw new TypeError(`Claim ${name} in \`provider\` of signIn() is a string of 1 to ${LONGEST} characters`);
+    }
+    if (!Number.isFinite(iat)) throw new TypeError('Claim iat in `provider` of signIn() is a number of seconds');
+    if (Date.now() - iat * 1000 > OLDEST_CLAIMS) throw new ProviderSessionEndedError();
+    return { ...(texts as { iss: string; sub: string; sid?: string }), iat };
   }
 
   /** Whether the provider has ended a login before it was stored. */
@@ -102,7 +137,8 @@ export class ProviderSessions {
     if (!login) return false;
     const { iss, sub, sid, iat } = login;
     const bySession = sid === undefined ? [] : [sidMark(iss, sid), sidMark(iss, sid, sub)];
-    const byUser = [subMark(iss, sub), ...(sid === undefined ? [withoutSidMark(iss, sub)] : [])];
+    const byUser = [subMark(iss, sub), principalMark(session.principalName!)];
+    if (sid === undefined) byUser.push(withoutSidMark(iss, sub));
     const found = await this.marks.read([...bySession, ...byUser]);
     return found.some((until, i) => until !== undefined && (i < bySession.length || iat <= until));
   }
@@ -135,7 +171,7 @@ export class ProviderSessions {
   ): Promise<ProviderEventSession[]> {
     const done = new Map<string, ProviderEventSession>();
     for (let pass = 1; pass <= MOST_PASSES; pass++) {
-      const { sessions, hasAll } = await this.#look(listing);
+      const { sessions, hasAll, failure } = await this.#look(listing);
       const meant = sessions.filter(isMeant).filter(({ id }) => !done.has(id));
       let isDone = hasAll;
       for (let i = 0; i < meant.length; i += AT_ONCE) {
@@ -145,6 +181,7 @@ export class ProviderSessions {
           if (outcomes[j] === 'done') done.set(id, { id, principalName });
         if (outcomes.includes('elsewhere')) isDone = false;
       }
+      if (isDone && failure !== undefined) throw failure;
       if (isDone) return [...done.values()];
     }
     throw new SessionStoreError('The sessions of a login at an identity provider kept changing their ids');
@@ -156,23 +193,31 @@ export class ProviderSessions {
     return (await forgetSignIn(this.repository, id)) === 'saved' ? 'done' : 'elsewhere';
   }
 
-  /** `hasAll`: false when one was listed whose id has changed, or that has ended, before it could be read. */
-  async #look({ index, value }: Listing): Promise<{ readonly sessions: FoundSession[]; readonly hasAll: boolean }> {
+  /**
+   * `hasAll`: false when one was listed whose id has changed, or that has ended, before it could be read. `failure`: of
+   * a session that cannot be read here, such as for a key that is missing: the others are found.
+   */
+  async #look({ index, value }: Listing) {
     const ids: string[] = [];
     for await (const { id } of this.repository.listByIndex(index, value)) ids.push(id);
     const sessions: FoundSession[] = [];
+    const failures: unknown[] = [];
     for (let i = 0; i < ids.length; i += AT_ONCE) {
-      const found = await findPartly(this.repository, ids.slice(i, i + AT_ONCE), NEEDED);
+      const batch = ids.slice(i, i + AT_ONCE);
+      const read = (some: readonly string[]) => findPartly(this.repository, some, NEEDED);
+      const readEach = () => Promise.all(batch.map((id) => read([id]).catch((error) => void failures.push(error))));
+      const found = await read(batch).catch(async () => (await readEach()).flatMap((one) => one ?? []));
       for (const each of found) if (each) sessions.push(foundSession(TrackedSession.of(each)));
     }
-    return { sessions, hasAll: sessions.length === ids.length };
+    return { sessions, hasAll: sessions.length + failures.length === ids.length, failure: failures[0] };
   }
 }
 
 const NEEDED = [PROVIDER_ATTRIBUTE, PRINCIPAL_ATTRIBUTE];
 
 function foundSession(session: TrackedSession): FoundSession {
-  return { id: session.id, principalName: session.storedPrincipal, login: loginOf(session) };
+  const { id, storedPrincipal: principalName, authenticatedAt, creationTime } = session;
+  return { id, principalName, login: loginOf(session), signedInAt: (authenticatedAt ?? creationTime) / 1000 };
 }
 
 function loginOf(session: TrackedSession): ProviderLogin | undefined {
@@ -182,4 +227,5 @@ function loginOf(session: TrackedSession): ProviderLogin | undefined {
 const sidMark = (iss: string, sid: string, sub = '') => providerHash('sid', iss, sid, sub);
 const subMark = (iss: string, sub: string) => providerHash('sub', iss, sub);
 const withoutSidMark = (iss: string, sub: string) => providerHash('without-sid', iss, sub);
+const principalMark = (name: string) => providerHash('principal', name);
 const tokenMark = (iss: string, jti: string) => providerHash('jti', iss, jti);

@@ -16,7 +16,6 @@ import {
 
 // Seconds: transmitters repeat for days what they could not deliver.
 const OLDEST_EVENT = 7 * 24 * 3600;
-const EVENT_REMEMBERED_FOR = 24 * 3600;
 
 type Told = Omit<ProviderEvent, 'issuer' | 'jti'>;
 
@@ -57,7 +56,8 @@ export class MessageHandler {
       const sessions = action === 'none' ? [] : await this.#apply(token, event, action);
       told.push({ name, at: at * 1000, subject, content, action, sessions });
     }
-    await this.sessions.remember(issuer, jti, EVENT_REMEMBERED_FOR * 1000);
+    const lasts = iat + OLDEST_EVENT + TOLERANCE - nowInSeconds();
+    await this.sessions.remember(issuer, jti, Math.ceil(lasts) * 1000);
     for (const each of told) this.#tell(token, each, request);
   }
 
@@ -76,7 +76,7 @@ export class MessageHandler {
         `${shownText(issuer)} has sent ${shownText(name.slice(0, 200))} ${NO_SUBJECT}`,
       );
     const all = [];
-    for (const principal of principals) all.push(...(await this.sessions.applyTo(principal, action)));
+    for (const principal of principals) all.push(...(await this.sessions.applyTo(principal, at, action)));
     return all;
   }
 

@@ -63,13 +63,8 @@ export function meaningOf(subject: ProviderSubject, issuers: readonly string[]):
   const { iss, sub } = user?.[0] ?? {};
   if (subject['user'] !== undefined && iss === undefined) return undefined;
   if (session?.sid === undefined) return user;
-  // All members hold. A `sid` that nobody signed in with may be another name of the session: then the user ends.
-  return iss === undefined
-    ? [session]
-    : [
-        { iss, sub, sid: session.sid },
-        { iss, sub },
-      ];
+  // All members hold: it may have ended before, or be one of another application.
+  return [iss === undefined ? session : { iss, sub, sid: session.sid }];
 }
 
 function memberOf(subject: ProviderSubject, member: string, issuers: readonly string[]): Meaning {

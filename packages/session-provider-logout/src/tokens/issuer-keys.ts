@@ -91,7 +91,9 @@ export class IssuerKeys {
     const { issuer: named, jwks_uri: address } = document as { readonly issuer?: unknown; readonly jwks_uri?: unknown };
     // Otherwise an issuer could name the keys of another.
     if (named !== issuer) throw new Error(`its discovery document names the issuer ${shownText(String(named))}`);
-    if (typeof address === 'string' && addressProblem(address) === undefined) return address;
+    // Only who is on this machine may send a request to it.
+    const isSafe = typeof address === 'string' && (address.startsWith('https:') || issuer.startsWith('http:'));
+    if (isSafe && addressProblem(address) === undefined) return address;
     throw new Error('its discovery document has no `jwks_uri` with https');
   }
 

@@ -29,6 +29,7 @@ export class KnownIssuers {
   readonly #finder: ProviderIssuerFinder | undefined;
   /** The one that was found last comes last. */
   readonly #found = new Map<string, FoundIssuer>();
+  readonly #finding = new Map<string, Promise<KnownIssuer | undefined>>();
   #hasFailed = false;
 
   constructor({ issuers }: Pick<ResolvedProviderLogoutOptions, 'issuers'>) {
@@ -42,7 +43,14 @@ export class KnownIssuers {
     if (known || !this.#finder) return known;
     const before = this.#found.get(name);
     if (before && performance.now() - before.foundAt < FRESH) return before;
-    const config = await this.#ask(this.#finder, name);
+    const finding = this.#finding.get(name) ?? this.#look(this.#finder, name);
+    this.#finding.set(name, finding);
+    return finding.finally(() => this.#finding.delete(name));
+  }
+
+  async #look(finder: ProviderIssuerFinder, name: string): Promise<KnownIssuer | undefined> {
+    const config = await this.#ask(finder, name);
+    const before = this.#found.get(name);
     this.#found.delete(name);
     if (!config) return undefined;
     const keys = before && isDeepStrictEqual(before.config.keys, config.keys) ? before.keys : new IssuerKeys(config);

@@ -1,5 +1,13 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
-import { decodeJwt, decodeProtectedHeader, errors, type JWTPayload, jwtVerify, type JWTVerifyOptions } from 'jose';
+import {
+  decodeJwt,
+  decodeProtectedHeader,
+  errors,
+  type JWTPayload,
+  jwtVerify,
+  type JWTVerifyGetKey,
+  type JWTVerifyOptions,
+} from 'jose';
 import type { ProviderMessage } from '../configuration/provider-logout.options.js';
 import type { KnownIssuer, KnownIssuers } from './known-issuers.js';
 import { RefusedTokenError, type Refusal, UnavailableError } from './refused-token.error.js';
@@ -80,14 +88,17 @@ async function verified(token: string, { config, keys }: KnownIssuer, kind: Prov
     requiredClaims: ['iat', 'jti', 'events'],
     ...(kind === 'back-channel' && { maxTokenAge: LONGEST_AGE }),
   };
-  const result = await jwtVerify(token, keys.find, options).catch(async (error: unknown) => {
-    // What has happened does not expire. All else of the token was right.
-    if (kind === 'events' && error instanceof errors.JWTExpired)
+  const verifiedBy = (key: JWTVerifyGetKey) =>
+    jwtVerify(token, key, options).catch((error: unknown) => {
+      // What has happened does not expire. All else of the token was right.
+      if (kind !== 'events' || !(error instanceof errors.JWTExpired)) throw error;
       return { payload: error.payload, protectedHeader: decodeProtectedHeader(token) };
+    });
+  const result = await verifiedBy(keys.find).catch(async (error: unknown) => {
     // The token does not say which key: it is signed by one of them, or by none.
     if (!(error instanceof errors.JWKSMultipleMatchingKeys)) throw error;
     for await (const key of error) {
-      const found = await jwtVerify(token, key, options).catch((failure: unknown) => {
+      const found = await verifiedBy(() => key).catch((failure: unknown) => {
         if (!(failure instanceof errors.JWSSignatureVerificationFailed)) throw failure;
       });
       if (found) return found;

@@ -52,6 +52,11 @@ class Routes {
     session.signIn(name);
   }
 
+  @Post('become')
+  become(@Session() session: Session, @Body() { name }: { readonly name?: string }) {
+    session.principalName = name;
+  }
+
   @Post('rotate')
   rotate(@Session() session: Session) {
     session.changeSessionId();

@@ -1,6 +1,6 @@
 import { isGuessableKey, type OptionReader } from '@nest-session/core/internal';
-import { isKeyId, KeyRing, type KeyRingScope, type RingKey } from '../encryption/key-ring.js';
-import { PLAIN_VALUES, PLAIN_VALUES_DEFAULT, SessionEncryption } from '../encryption/session-encryption.js';
+import { KeyRing, type KeyRingScope, type RingKey } from '../encryption/key-ring.js';
+import { PLAIN_VALUES, SessionEncryption } from '../encryption/session-encryption.js';
 
 export interface EncryptionKey {
   /** Stands in Redis with each session that the key encrypts: 1 to 64 letters, digits, `-`, `_` and `.`. */
@@ -22,7 +22,7 @@ export interface EncryptionOptions {
 /** Its problems quote no key. */
 export function readEncryption(reader: OptionReader, isSet: boolean, scope: KeyRingScope): SessionEncryption {
   const given = reader.value('keys', (value): value is unknown => value !== undefined, LIST);
-  const plainValues = reader.oneOf('plainValues', PLAIN_VALUES, PLAIN_VALUES_DEFAULT);
+  const plainValues = reader.oneOf('plainValues', PLAIN_VALUES, 'read');
   if (!isSet) return new SessionEncryption();
   const list: readonly unknown[] = Array.isArray(given) ? given : [];
   if (list.length === 0) reader.problem(`Option \`encryption.keys\` must be ${LIST}.`);
@@ -40,11 +40,13 @@ export function readEncryption(reader: OptionReader, isSet: boolean, scope: KeyR
 
 const LIST = 'a list of keys, at least one';
 const DRAWN = '`openssl rand -base64 32`';
+const KEY_ID = /^[\w.-]{1,64}$/;
 
 /** A key as the ring has it, or what is wrong with it, as the end of a sentence. */
 function keyOf(given: unknown): RingKey | string {
   const { id, key } = Object(given) as Record<keyof EncryptionKey, unknown>;
-  if (typeof id !== 'string' || !isKeyId(id)) return 'must have an `id` of 1 to 64 letters, digits, "-", "_" and "."';
+  if (typeof id !== 'string' || !KEY_ID.test(id))
+    return 'must have an `id` of 1 to 64 letters, digits, "-", "_" and "."';
   const bytes = typeof key === 'string' && /^[\w+/-]{43}=?$/.test(key) ? Buffer.from(key, 'base64') : undefined;
   if (bytes?.length !== 32) return `must have a \`key\` of 32 bytes as base64: ${DRAWN}`;
   // A typed text is base64 itself, or was encoded.

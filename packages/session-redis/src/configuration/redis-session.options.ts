@@ -19,21 +19,13 @@ import { type ExpirationStoreName, readExpirations } from './expirations.options
 
 /** Options of `RedisSessionModule.forRoot()`. */
 export interface RedisSessionModuleOptions extends RedisAddressOptions {
-  /**
-   * Prefix of every key. Applications with different namespaces share nothing. Without `{ } * [ ] ? \`.
-   * @default 'nest:session'
-   */
+  /** Prefix of every key, without `{ } * [ ] ? \`. Others share nothing with it. @default 'nest:session' */
   namespace?: string;
-  /**
-   * Number of partitions of the namespace, 1 to 1024, on a Cluster at least 2. Each is in one slot, and costs work in
-   * the background. Redis records the number at the first start; to change it, see the page "Scaling".
-   * @default 1; 64 on Redis Cluster
-   */
+  /** 1 to 1024 partitions, on a Cluster at least 2: see the page "Scaling". @default 1; 64 on Redis Cluster */
   partitions?: number;
   /**
-   * Grace period: how long the session hash outlives a session whose end nobody has recorded, and how long the data and
-   * the event of a recorded end are kept at least. The longest outage of the whole application that loses no data is
-   * `grace` - 60 s. At least 1s; below 2m the log has a warning. @default '5m'
+   * How long the data of a session outlive an end that nobody has recorded, and those of a recorded one at least. The
+   * longest outage of the whole application that loses no data is `grace` - 60 s. At least 1s. @default '5m'
    */
   grace?: Duration;
   /** How the job `session-cleanup` finds sessions that have expired. */
@@ -44,28 +36,18 @@ export interface RedisSessionModuleOptions extends RedisAddressOptions {
     batchSize?: number;
   };
   /**
-   * Where the scripts note when a session ends. `'buckets'`: in a set for each minute, which the cleanup job sweeps.
-   * `'sorted-set'`: in one sorted set per partition, which every instance polls: ends are known within 250 ms without
-   * key events. Instances with either may run at once. Or a timer, a server outside of Redis that tells when a session
-   * may have ended, beside the buckets. See the page "How sessions end". @default 'buckets'
+   * Where ends are noted. `'buckets'`: in a set for each minute, which the cleanup job sweeps. `'sorted-set'`: in one
+   * that every instance polls: known within 250 ms without key events. Instances with either may run at once. Or a
+   * timer, a server outside of Redis, beside the buckets. See the page "How sessions end". @default 'buckets'
    */
   expirations?: ExpirationStoreName | SessionTimer;
-  /**
-   * `'auto'`: key events of Redis make some expiries known before the cleanup job finds them, where Redis allows that.
-   * `'off'`: nothing asks Redis for key events. @default 'auto'
-   */
+  /** `'auto'`: key events of Redis make some expiries known sooner, where it allows that. @default 'auto' */
   notifications?: 'auto' | 'off';
   /** How long a request waits for Redis at most, a reconnection included: 10ms to 1d. @default '1s' */
   commandTimeout?: Duration;
-  /**
-   * How many replicas must have each change of a request before it succeeds, 0 to 16, so that a failover loses less.
-   * With fewer, after half of `commandTimeout`, the request fails, and the change stands on the primary. @default 0
-   */
+  /** Replicas that must have each change before it succeeds, 0 to 16. Else it stays on the primary. @default 0 */
   replicas?: number;
-  /**
-   * How session events reach the handlers of this process. The data of an ended session are kept as long as its event,
-   * and go at once where no handler wants its end. The oldest `created` events make room first.
-   */
+  /** How session events reach the handlers of this process. The oldest `created` events make room first. */
   events?: EventDeliveryOptions;
   /** Turns attributes into text and back. @default JSON */
   serializer?: AttributeSerializer;

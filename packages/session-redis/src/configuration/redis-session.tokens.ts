@@ -12,7 +12,6 @@ export const BACKGROUND_SESSION_SCRIPTS = Symbol('BACKGROUND_SESSION_SCRIPTS');
 /** The listener for shadow keys. The token of the application's listener is its class. */
 export const SHADOW_KEY_LISTENER = Symbol('SHADOW_KEY_LISTENER');
 
-/** What tells whether Redis announces the ends of sessions. */
 export interface EndNotifications {
   readonly state: KeyspaceState | 'off';
 }

@@ -46,9 +46,8 @@ export function bytesIn(stored: string): number {
 }
 
 /**
- * The key that encrypts the attributes of one session. It stays with the session when that is rotated, and is stored
- * only in encrypted form, under a key of the key ring. Each session has its own key, so no key encrypts nearly as many
- * texts as random nonces allow (2^32).
+ * Encrypts the attributes of one session, through all rotations, and is stored only wrapped under a key of the ring.
+ * No key encrypts nearly as many texts as random nonces allow (2^32).
  */
 export class DataKey {
   readonly key: KeyObject;

@@ -13,10 +13,6 @@ export interface RingKey {
 // scripts/library/data-keys.lua.
 const FORM = /^1:([\w-]{12}):([\w.-]{1,64}):([\w-]+)$/;
 
-export function isKeyId(id: string): boolean {
-  return /^[\w.-]{1,64}$/.test(id);
-}
-
 /** Where a key ring is used. What it wraps there opens nowhere else, also where applications have the same keys. */
 export interface KeyRingScope {
   readonly kind: 'session' | 'deadline';

@@ -8,7 +8,6 @@ import { attributeProblem, DataKeyConflictError, SessionEncryptionError } from '
 /** The option `encryption.plainValues`: whether plain values are written, only read, or refused. */
 export const PLAIN_VALUES = ['write', 'read', 'refuse'] as const;
 export type PlainValues = (typeof PLAIN_VALUES)[number];
-export const PLAIN_VALUES_DEFAULT: PlainValues = 'read';
 
 export function writesPlain(plainValues: PlainValues): boolean {
   return plainValues === 'write';
@@ -31,7 +30,6 @@ export interface StoredRecord extends SessionRecord {
 export type LoadedRecord = SessionRecord & Pick<StoredRecord, 'index'>;
 
 export interface NewDataKey {
-  /** To store with a new session. */
   readonly dataKey?: string | undefined;
 }
 
@@ -98,7 +96,6 @@ export class SessionEncryption {
   }
 }
 
-/** An update with the texts that Redis stores. */
 export interface EncryptedUpdate extends UpdateSession {
   /** The data key to store, wrapped for each id that the session may have. */
   readonly dataKeys?: ReadonlyMap<string, string> | undefined;
@@ -125,7 +122,6 @@ class EncryptedSession {
   #keyId: string | undefined;
   /** After a rotation by another request, the id under which the data key has to be stored. */
   #laterId: string | undefined;
-  /** The attributes that were logged as unreadable. */
   readonly #logged = new Set<string>();
 
   /** @param wrapped the stored data key, if the session had one when it was loaded */
@@ -171,10 +167,7 @@ class EncryptedSession {
     };
   }
 
-  /**
-   * Records the result of an update, and returns the reply with plain texts; undefined: the update has to be repeated
-   * with what the reply has shown. `isLast`: the caller does not repeat it.
-   */
+  /** Returns the reply with plain texts; undefined: the update has to be repeated. `isLast`: it will not be. */
   settle<R extends EncryptedReply>(
     change: UpdateSession,
     { attributes, dataKeys }: EncryptedUpdate,
@@ -189,10 +182,7 @@ class EncryptedSession {
     return reply;
   }
 
-  /**
-   * Takes over the data key that the session has in Redis, or its later id. A session that had another one is another
-   * session, to which somebody has led the save in Redis: it must not read it.
-   */
+  /** Takes over what Redis has. It must not read one with another data key, to which somebody has led the save. */
   adopt({ sessionId, wrapped }: DataKeyConflictError, { id, newId }: UpdateSession): void {
     const known = this.#isStored ? this.#known : undefined;
     if (wrapped !== undefined) {

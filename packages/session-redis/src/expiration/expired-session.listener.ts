@@ -142,11 +142,6 @@ export class ExpiredSessionListener implements BackgroundService {
     }
   }
 
-  async #catchUp(): Promise<void> {
-    const claimed = await this.#sweepCurrentMinute();
-    if (claimed > 0) logger.log(`Caught up with ${claimed} sessions that had ended unheard`);
-  }
-
   /** What has just ended is in the bucket of the current minute, which is not due yet. Returns the number of claims. */
   async #sweepCurrentMinute(): Promise<number> {
     const { signal } = this.#stopping;
@@ -194,7 +189,10 @@ export class ExpiredSessionListener implements BackgroundService {
       events: 'expired',
       canary: this.partitions.canaries,
       handler: ({ key }) => this.#collect(key),
-      onGap: () => this.#catchUp(),
+      onGap: async () => {
+        const claimed = await this.#sweepCurrentMinute();
+        if (claimed > 0) logger.log(`Caught up with ${claimed} sessions that had ended unheard`);
+      },
       onHealth,
     });
   }

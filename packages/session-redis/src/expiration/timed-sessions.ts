@@ -37,16 +37,12 @@ interface Question {
   isAwaited: boolean;
 }
 
-/** The claims of one partition. `next`: those that wait for the last ones, and what will become of them. */
-interface Claims {
-  next: { readonly ids: string[]; readonly claims: Promise<Claim[]> } | undefined;
-  last: Promise<unknown>;
+interface Batch {
+  readonly ids: string[];
+  readonly claims: Promise<Claim[]>;
 }
 
-/**
- * Tells the application's timer, if there is one, when to ask about which session, and claims what it asks about. A
- * renewal needs no call: the answer to an early question says when to ask again. No request waits for the timer.
- */
+/** Tells the application's timer when to ask about which session. The answer to an early question says when next. */
 @Injectable()
 export class TimedSessions implements BackgroundService {
   readonly #timer: SessionTimer | undefined;
@@ -56,7 +52,8 @@ export class TimedSessions implements BackgroundService {
   );
   #calls = 0;
   readonly #questions = new Map<string, Question>();
-  readonly #claims = new Map<SessionKeys, Claims>();
+  /** Those that still gather ids. */
+  readonly #batches = new Map<SessionKeys, Batch>();
   readonly #stopping = new AbortController();
   #hasWarned = false;
 
@@ -102,11 +99,11 @@ export class TimedSessions implements BackgroundService {
     const { outcome } = await reply;
     const { id } = change;
     if (change.kind === 'create' && outcome === 'created') this.begin(id);
-    if (change.kind === 'delete' && outcome === 'deleted') this.#call((timer) => timer.cancel(id));
+    if (change.kind === 'delete' && outcome === 'deleted') void this.#call((timer) => timer.cancel(id));
     if (change.kind === 'update' && outcome === 'saved') {
       const { newId = id, maxInactiveInterval, absoluteTimeout } = change;
       if (newId !== id || maxInactiveInterval !== undefined || absoluteTimeout !== undefined)
-        this.#call(async (timer) => {
+        void this.#call(async (timer) => {
           await timer.cancel(id);
           return this.#schedule(timer, newId);
         });
@@ -115,7 +112,7 @@ export class TimedSessions implements BackgroundService {
   }
 
   begin(id: string): void {
-    this.#call((timer) => this.#schedule(timer, id));
+    void this.#call((timer) => this.#schedule(timer, id));
   }
 
   /** In how many milliseconds to ask about a session; undefined if it never ends. */
@@ -133,19 +130,13 @@ export class TimedSessions implements BackgroundService {
   }
 
   /** `call` resolves to true if the timer has scheduled something. A cancellation may succeed without its server. */
-  #call(call: (timer: SessionTimer) => Promise<boolean | void>): void {
+  async #call(call: (timer: SessionTimer) => Promise<boolean | void>): Promise<void> {
     if (!this.#timer) return;
-    if (this.#calls >= MOST_CALLS) {
-      this.#failures.failed(new Error(`${MOST_CALLS} calls still wait for a reply`));
-      return;
-    }
+    if (this.#calls >= MOST_CALLS)
+      return this.#failures.failed(new Error(`${MOST_CALLS} calls still wait for a reply`));
     this.#calls++;
-    void this.#settle(call, this.#timer);
-  }
-
-  async #settle(call: (timer: SessionTimer) => Promise<boolean | void>, timer: SessionTimer): Promise<void> {
     try {
-      const hasScheduled = await call(timer);
+      const hasScheduled = await call(this.#timer);
       // An overloaded timer answers some calls. It has recovered when no other one is open.
       if (hasScheduled && this.#calls === 1) this.#failures.succeeded();
     } catch (error) {
@@ -182,26 +173,24 @@ export class TimedSessions implements BackgroundService {
 
   /** Many claims in one call cost Redis a third of what they cost one by one. */
   async #claim(partition: SessionKeys, id: string): Promise<Claim | undefined> {
-    const claims = this.#claims.get(partition) ?? { next: undefined, last: Promise.resolve() };
-    this.#claims.set(partition, claims);
-    const batch = claims.next ?? this.#open(partition, claims);
+    const batch = this.#batches.get(partition) ?? this.#open(partition);
     const place = batch.ids.push(id) - 1;
-    if (batch.ids.length >= this.options.batchSize) claims.next = undefined;
+    if (batch.ids.length >= this.options.batchSize) this.#batches.delete(partition);
     return (await batch.claims)[place];
   }
 
-  #open(partition: SessionKeys, claims: Claims) {
+  /** It gathers ids until the limiter lets it go. */
+  #open(partition: SessionKeys): Batch {
     const ids: string[] = [];
-    const replied = claims.last.then(() => {
-      if (claims.next === batch) claims.next = undefined;
+    const send = () => {
+      if (this.#batches.get(partition) === batch) this.#batches.delete(partition);
       const members = ids.map((id) => partition.memberOf(id));
-      const claim = () => this.limiter.run(() => this.scripts.claimExpired(partition, members), partition.prefix);
-      // The timer may ask again much later than Redis is sound.
-      return untilSound(() => tracedClaims('timer', this.partitions, claim), this.#stopping.signal);
-    });
-    const batch = { ids, claims: replied };
-    claims.next = batch;
-    claims.last = replied.catch(() => undefined);
+      return this.scripts.claimExpired(partition, members);
+    };
+    const claim = () => tracedClaims('timer', this.partitions, () => this.limiter.run(send, partition.prefix));
+    // The timer may ask again much later than Redis is sound.
+    const batch: Batch = { ids, claims: untilSound(claim, this.#stopping.signal) };
+    this.#batches.set(partition, batch);
     return batch;
   }
 }

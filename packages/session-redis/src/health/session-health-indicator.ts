@@ -11,9 +11,8 @@ export interface SessionHealthOptions {
 }
 
 /**
- * Reports the health of the sessions to `@nestjs/terminus` 11 or 12. List it in `providers` of the module that imports
- * `TerminusModule`, and inject it. Not for liveness or readiness probes: an outage of Redis would
- * restart all instances, or take them all out of the load balancer.
+ * Reports the health of the sessions to `@nestjs/terminus` 11 or 12: list it in `providers`, and inject it. Not for
+ * liveness or readiness probes: an outage of Redis would restart all instances, or take them all out of the balancer.
  */
 @Injectable()
 export class SessionHealthIndicator {
@@ -25,19 +24,16 @@ export class SessionHealthIndicator {
   ) {}
 
   /**
-   * Loads a session that does not exist, as a request does, and looks at what works in the background: one load, one
-   * INFO on each node and one script in each partition, in one round trip. It resolves within `commandTimeout`.
-   *
+   * Loads a session that does not exist, as a request does, and looks at what works in the background: one INFO on each
+   * node and one script in each partition. It resolves within `commandTimeout`.
    * - `down`: the load failed. `reasons` says why.
-   * - `degraded`, in Terminus 11 `up` with `degraded: true`: sessions can be loaded, but `reasons` says what is wrong:
-   *   Redis is full, or does not announce expired sessions; two ticks have passed without a whole cleanup; the groups
-   *   cannot be read, or one is late, or has lost events or dead letters within the last hour.
+   * - `degraded`, in Terminus 11 `up` with `degraded: true`: `reasons` says that Redis is full, or does not announce
+   *   expired sessions; two ticks have passed without a whole cleanup; a group is late, has lost something within the
+   *   last hour, or the groups cannot be read.
    * - `up`: all of it is well; also without `RedisSessionModule`, as in a test that replaces it.
-   *
-   * The result also has `redis` (`'up'` or `'down'`), `notifications` (a `KeyspaceState`, or `'off'`) and `groups`:
-   * `name`, `lag` (at most 100 unread events of each partition), `oldestUnreadAge` (in seconds), and `dropped` and
-   * `lostDeadLetters` as in `SessionEventGroups.list()`. It has no address, password, id, value or name of a user.
-   * @throws InvalidSessionOptionsError when `late` is no duration
+   * The result also has `redis`, `notifications` (a `KeyspaceState`, or `'off'`) and `groups` with `name`, `lag` (at
+   * most 100 in each partition), `oldestUnreadAge` (in seconds), `dropped` and `lostDeadLetters`. It names no address,
+   * id, value or user. @throws InvalidSessionOptionsError when `late` is no duration
    */
   async isHealthy<const Key extends string>(
     key: Key,

@@ -33,10 +33,7 @@ interface ListedSource<Loaded> {
   readonly load: (ids: readonly string[]) => Promise<readonly Loaded[]>;
 }
 
-/**
- * Loads the live sessions that an index lists under these ids, whatever ids they have by now, and returns them by the
- * ids of the index. It is one load, unless some were rotated or have ended since the index was read.
- */
+/** The live sessions that an index lists, by its ids. One load, unless some were rotated since it was read. */
 export async function loadListed<Loaded extends { readonly id: string }>(
   ids: readonly string[],
   { connection, grouped, load }: ListedSource<Loaded>,

@@ -11,7 +11,6 @@ export const ATTRIBUTE_FIELD = 'sessionAttr:';
 /** The source of a regular expression for an id in the name of a key: longer than any word that stands there. */
 export const ID_PATTERN = String.raw`[\w-]{22,}`;
 
-/** The names of the keys of one partition of sessions. */
 export class SessionKeys extends PartitionKeys {
   /** ZSET of the minutes that have a bucket. */
   readonly bucketList = `${this.prefix}expirations`;
@@ -20,7 +19,6 @@ export class SessionKeys extends PartitionKeys {
   /** HASH: `at` ends what began until then, and was raised at `raised`; `ended`: the epoch whose sessions are ended. */
   readonly epoch = `${this.prefix}epoch`;
 
-  /** HASH: the session hash. */
   session(id: string): string {
     return `${this.prefix}sessions:${id}`;
   }
@@ -40,10 +38,7 @@ export class SessionKeys extends PartitionKeys {
     return `${this.prefix}sessions:taken-over:${id}`;
   }
 
-  /**
-   * STRING: the revocation mark: when all sessions under a value were ended, in epoch ms. No session is taken over
-   * under it any more, and no request that began before signs in. `hash`: hashOfValue() of the value.
-   */
+  /** STRING: when all sessions under a value were ended, in epoch ms. No request or takeover from before signs in. */
   revocationMark(name: string, hash: string): string {
     return `${this.prefix}revoked:${name}:${hash}`;
   }
@@ -53,7 +48,6 @@ export class SessionKeys extends PartitionKeys {
     return `${this.prefix}marks:${name}`;
   }
 
-  /** The member of a bucket for a session. */
   memberOf(id: string): string {
     return `${MEMBER}${id}`;
   }
@@ -68,10 +62,7 @@ export class SessionKeys extends PartitionKeys {
     return `${this.prefix}expirations:${minute}`;
   }
 
-  /**
-   * ZSET of the ids that an index lists under a value. The score is the time of the sign-in, or of the creation. A name
-   * has no `:`, so no other name and value give this key. `hash`: hashOfValue() of the value.
-   */
+  /** ZSET of ids by the sign-in, or the creation. A name has no `:`, so no other name and value give this key. */
   index(name: string, hash: string): string {
     return `${this.prefix}index:${name}:${hash}`;
   }

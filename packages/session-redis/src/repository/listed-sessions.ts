@@ -82,20 +82,14 @@ export class ListedSessions {
     return ended;
   }
 
-  /**
-   * Refuses what would be listed later although it began before: sign-ins, and with `takesOver` the takeovers of
-   * another library's sessions. To be called before `end()`, which ends what came first.
-   */
+  /** Refuses sign-ins that began before, and with `takesOver` takeovers. To be called before `end()`. */
   async refuseBegun(indexName: string, value: string, takesOver: boolean): Promise<void> {
     await this.connection.writeInAll(this.partitions, (client, keys) =>
       leaveRevocationMark(client, keys.revocationMark(indexName, value), takesOver),
     );
   }
 
-  /**
-   * Makes a write that changes these indexes. A key of another type in the place of one, such as an index in the form
-   * of another version, must not lock a user out: it is set aside, the index is built anew, and the write is repeated.
-   */
+  /** A key of another type in the place of an index must not lock a user out: it is set aside, the write repeated. */
   async withoutStrayIndexes<T>(indexes: IndexChanges, write: () => Promise<T>): Promise<T> {
     try {
       return await write();
@@ -119,10 +113,7 @@ export class ListedSessions {
     }
   }
 
-  /**
-   * Reads a partition from the highest score down. A session that signs in again meanwhile moves up past the current
-   * page, so what has a higher score than the first page is read afterwards.
-   */
+  /** From the highest score down. Who signs in again moves up past the current page, so that is read afterwards. */
   async *#walk(keys: SessionKeys, index: string): AsyncGenerator<Listed, void> {
     let after: string | undefined;
     for (;;) {

@@ -6,7 +6,7 @@ import {
   PRINCIPAL_ATTRIBUTE,
   SessionIndexes,
 } from '@nest-session/core/internal';
-import { isReply, RequestConnection, type ScriptsOn } from '@nest-session/redis-events/internal';
+import { ifStray, RequestConnection, type ScriptsOn } from '@nest-session/redis-events/internal';
 import type { Redis } from 'ioredis';
 import { REQUEST_SESSION_SCRIPTS, SESSION_REPOSITORY_OPTIONS } from '../configuration/redis-session.tokens.js';
 import { SessionEncryption } from '../encryption/session-encryption.js';
@@ -76,7 +76,7 @@ export class RedisForeignSessions extends ForeignSessions {
 
   async #find(key: string, read: (text: string) => ForeignSessionData | undefined) {
     const [text, timeToLive] = await this.connection.run(
-      (client) => Promise.all([client.get(key).catch(nullIfForeign), client.pttl(key)]),
+      (client) => Promise.all([client.get(key).catch(ifStray(null)), client.pttl(key)]),
       key,
     );
     return { data: text === null ? undefined : read(text), timeToLive };
@@ -114,9 +114,4 @@ export class RedisForeignSessions extends ForeignSessions {
 /** The mark outlives the entry, also one that a request of the other library writes again which had loaded it. */
 function markLife(timeToLive: number, { longestLife = 0 }: ForeignSessionData): number {
   return timeToLive < 0 ? -1 : timeToLive + longestLife + LATEST_WRITE;
-}
-
-function nullIfForeign(error: unknown): null {
-  if (isReply(error, 'WRONGTYPE')) return null;
-  throw error;
 }

@@ -40,8 +40,7 @@ export interface RedisRepositoryOptions extends SessionRepositoryOptions {
 
 /**
  * Keeps sessions in Redis. A load takes one round trip, or two for more than twenty ids. A write takes one, and makes
- * the whole change or none of it. A call that fails, or takes longer than `commandTimeout`, throws a SessionStoreError;
- * a write may still take effect after that.
+ * the whole change or none of it. A call that fails throws a SessionStoreError; a write may still take effect then.
  */
 @Injectable()
 export class RedisSessionRepository extends IndexedSessionRepository {
@@ -207,7 +206,7 @@ export class RedisSessionRepository extends IndexedSessionRepository {
   }
 
   protected override mayReplace(id: string, replaced: string): boolean {
-    return this.partitions.inSamePartition(id, replaced);
+    return this.partitions.of(id) === this.partitions.of(replaced);
   }
 
   protected write(change: SessionChange): Promise<WriteReply> {

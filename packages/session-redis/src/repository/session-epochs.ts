@@ -56,7 +56,6 @@ export class SessionEpochs {
     if (known && known.askedAt < at) this.#known.set(keys, { ...known, askedAt: at });
   }
 
-  /** Whether a load has to read the epoch of its partition. */
   isStale(keys: SessionKeys): boolean {
     const known = this.#known.get(keys);
     return known === undefined || performance.now() - known.askedAt > LEASE;
@@ -74,8 +73,6 @@ export class SessionEpochs {
   }
 }
 
-export type EpochSignals = Pick<PartitionSignals<SessionKeys>, 'onSignal' | 'onConfirmation' | 'heardSince'>;
-
 // Milliseconds between two reads of an epoch whose changes signals report.
 const SLOW_INTERVAL = 300_000;
 
@@ -92,7 +89,8 @@ export class SessionEpochsListener implements BackgroundService {
     @InjectConnection('background') private readonly client: Redis,
     @Inject(SessionPartitions) private readonly partitions: Pick<SessionPartitions, 'all'>,
     @Inject(SessionEpochs) private readonly epochs: SessionEpochs,
-    @Inject(PartitionSignals) private readonly signals: EpochSignals,
+    @Inject(PartitionSignals)
+    private readonly signals: Pick<PartitionSignals<SessionKeys>, 'onSignal' | 'onConfirmation' | 'heardSince'>,
   ) {
     signals.onSignal((keys, signal) => {
       if (signal !== 'missed' && signal !== 'epoch') return;
@@ -127,27 +125,21 @@ export class SessionEpochsListener implements BackgroundService {
   /** Never rejects. */
   async #ask(keys: SessionKeys): Promise<void> {
     const askedAt = performance.now();
-    const question = {};
-    const isLast = () => this.#asked.get(keys) === question;
+    const question = this.epochs.ask(this.client, keys).then(
+      () => true,
+      () => false,
+    );
     this.#asked.set(keys, question);
-    try {
-      await this.epochs.ask(this.client, keys);
-      // A signal has arrived since then, so only the reply to the next read may be confirmed.
-      if (!isLast()) return;
-    } catch {
-      return;
-    } finally {
-      if (isLast()) this.#asked.delete(keys);
-    }
+    const hasReply = await question;
+    // A signal has arrived since then, so only the reply to the next read may be confirmed.
+    if (this.#asked.get(keys) !== question) return;
+    this.#asked.delete(keys);
     // If a signal may have been missed since then, the partition needs another read.
-    if (this.signals.heardSince(keys) <= askedAt) this.#followed.set(keys, askedAt);
+    if (hasReply && this.signals.heardSince(keys) <= askedAt) this.#followed.set(keys, askedAt);
   }
 }
 
-/**
- * Says that every session is over that was created and signed in to until `at`, in epoch milliseconds, by default now.
- * Instances record the ends. Returns the time until which that holds in all partitions, which may be later.
- */
+/** Ends every session that began until `at`, by default now. Returns until when that holds in all partitions. */
 export async function raiseEpochs(
   connection: RequestConnection,
   scripts: ScriptsOn<SessionScripts>,

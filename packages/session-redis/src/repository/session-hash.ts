@@ -1,7 +1,7 @@
 import type { SessionInfo } from '@nest-session/core';
 import { absoluteTimeoutOf } from '@nest-session/core/internal';
 import { type SessionRecord, toSessionInfo } from '@nest-session/core/store';
-import { hiddenCommand, isReply, parsed } from '@nest-session/redis-events/internal';
+import { hiddenCommand, ifStray, parsed } from '@nest-session/redis-events/internal';
 import type { Redis } from 'ioredis';
 import type { StoredRecord } from '../encryption/session-encryption.js';
 import { ATTRIBUTE_FIELD, type SessionKeys } from '../keys/session-keys.js';
@@ -18,10 +18,9 @@ const LISTED_FIELDS = [...TIMES, 'authenticatedAt', 'device'];
 export const NO_KEY = -2;
 const NEVER = -1;
 
-/**
- * Reads the fields of a session hash, as alternating names and texts, and the PTTL of its shadow key. `only`: which
- * attributes; unset: all.
- */
+const orNothing = ifStray([]);
+
+/** The fields, as alternating names and texts, and the PTTL of the shadow key. `only`: which attributes; unset: all. */
 export function readSession(
   client: Redis,
   keys: SessionKeys,
@@ -32,18 +31,13 @@ export function readSession(
   // The shadow key is read last, so a session that ends between the two commands counts as ended.
   const fields = only ? readFields(client, key, only) : client.sendCommand(hiddenCommand(client, 'HGETALL', [key]));
   const ttl = client.sendCommand(hiddenCommand(client, 'pttl', [keys.shadow(id)])) as Promise<number>;
-  return [(fields as Promise<unknown>).catch(noFieldsIfStray), ttl];
+  return [(fields as Promise<unknown>).catch(orNothing), ttl];
 }
 
 async function readFields(client: Redis, key: string, attributes: readonly string[]): Promise<string[]> {
   const names = [...SESSION_FIELDS, ...attributes.map((name) => ATTRIBUTE_FIELD + name)];
   const texts = await client.hmget(key, ...names);
   return names.flatMap((name, i) => (typeof texts[i] === 'string' ? [name, texts[i]] : []));
-}
-
-function noFieldsIfStray(error: unknown): string[] {
-  if (isReply(error, 'WRONGTYPE')) return [];
-  throw error;
 }
 
 /** The session in a session hash; undefined if that is empty or incomplete. */

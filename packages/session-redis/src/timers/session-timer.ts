@@ -1,7 +1,6 @@
 /**
- * Asks whether a session has ended, and records its end if that has not happened yet. Resolves to the milliseconds
- * after which to ask again, or to undefined when that is not needed. Rejects within five seconds if Redis does not
- * reply: ask again some seconds later. You may ask about any text.
+ * Asks whether a session has ended, and records that. Resolves to the milliseconds after which to ask again, or to
+ * undefined when that is not needed. Rejects within five seconds if Redis does not reply. You may ask about any text.
  */
 export type AskAboutSession = (id: string) => Promise<number | undefined>;
 
@@ -12,9 +11,8 @@ export type AskAboutSession = (id: string) => Promise<number | undefined>;
  */
 export interface SessionTimer {
   /**
-   * Starts to ask as soon as the timer's server is reachable. Do not wait for that: after the command timeout, the
-   * application starts anyway. It is called first, and again by another application after `stop()`. Throw only errors
-   * that a person has to fix, because an outage ends by itself.
+   * Starts to ask as soon as the timer's server is reachable: do not wait for that. It is called first, and again by
+   * another application after `stop()`. Throw only what a person has to fix, because an outage ends by itself.
    */
   start(ask: AskAboutSession): void | Promise<void>;
 

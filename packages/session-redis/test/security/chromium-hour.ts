@@ -64,6 +64,9 @@ type Fault = (typeof FAULTS)[number];
 const WRITES_TOKEN: readonly Activity[] = ['turn', 'sign-in'];
 const OF_PROOFS: readonly Fault[] = ['nothing', 'the proofs are answered 503', 'answers to proofs are lost'];
 
+/** How often Chromium sends the same registration. */
+const REGISTRATIONS = 3;
+
 const DEVICE = '/session/device';
 const REGISTER = `${DEVICE}/register`;
 
@@ -133,6 +136,7 @@ export class ChromiumHour {
     const fault = this.#draw(WRITES_TOKEN.includes(activity) ? OF_PROOFS : FAULTS);
     await this.#stepClock(this.#drawPause(fault === 'nothing' ? 0.7 : 0.3));
     this.#story.push(`after ${this.#minutes.toFixed(1)} min, ${activity}, while ${fault}`);
+    this.gateway.lost.length = 0;
     const heal = await this.#break(fault, activity === 'sign-in' ? REGISTER : DEVICE);
     const doing = this.#do(activity);
     await pause(300 + this.random() * 2000);
@@ -178,28 +182,54 @@ export class ChromiumHour {
 
   /** Sooner or later: while the browser waits for its next attempt to prove, the answer is 503. */
   async #isIn(): Promise<void> {
-    await this.#until(async () => (await this.#open('/inside')) === 200);
+    await this.#until(() => this.#enters());
     await this.#until(async () => {
       const status = await this.#open('/money');
       // It could not register: with the first page after a minute it may again.
       if (status === 403) await this.#stepClock(MINUTE + 1000);
-      if (status === 403) await this.#open('/inside');
+      if (status === 403) await this.#enters();
       return status === 200;
     });
   }
 
+  async #enters(): Promise<boolean> {
+    const status = await this.#open('/inside');
+    if (status === 401 && this.#isUnheard) await this.#signInAgain();
+    return status === 200;
+  }
+
+  /** Whether no answer to a registration has reached the browser: its key counts, and it has no proof. */
+  get #isUnheard(): boolean {
+    return this.gateway.lost.filter((each) => each.endsWith('/register 200')).length >= REGISTRATIONS;
+  }
+
+  async #signInAgain(): Promise<void> {
+    const { seen, lost } = this.gateway;
+    await this.#forgetMissingProof();
+    await this.#do('sign-in');
+    await this.#forgetMissingProof();
+    lost.length = 0;
+    seen.splice(0, seen.length, ...seen.filter((each) => each !== 'GET /inside 401'));
+  }
+
+  /** Of the events of a second, the last one comes late. */
+  async #forgetMissingProof(): Promise<void> {
+    await eventually(() => heard.some((each) => /^missing-proof (forged|missing)$/.test(each)));
+    heard.splice(0, heard.length, ...heard.filter((each) => !each.startsWith('missing-proof ')));
+  }
+
   async #until(isServed: () => Promise<boolean>): Promise<void> {
-    let [isDone, problems] = [false, this.#problems];
+    let [isDone, problems] = [false, this.#findProblems()];
     await eventually(async () => {
       isDone ||= await isServed();
-      problems = this.#problems;
+      problems = this.#findProblems();
       return isDone || problems.length > 0;
     }, WAIT);
     if (problems.length > 0) throw new Error(problems.join(', '));
   }
 
   /** What was refused though it could be served, and the ends of bindings that no sign-in has replaced. */
-  get #problems(): string[] {
+  #findProblems(): string[] {
     const refused = this.gateway.seen.filter((each) => / 4\d\d$/.test(each) && !ALLOWED.test(each));
     const unproven = heard.filter((each) => !EXPLAINED.test(each));
     const ends = this.#told.filter((each) => each.startsWith('ended'));
@@ -210,7 +240,6 @@ export class ChromiumHour {
   /** Resolves to what heals it. */
   async #break(fault: Fault, path: string): Promise<() => unknown> {
     const { redis, proxy, gateway } = this;
-    // Where an answer is lost, Chromium sends the same request again, up to twice.
     const times = 1 + Math.floor(this.random() * 5);
     switch (fault) {
       case 'nothing':

@@ -148,19 +148,18 @@ async function failedOnce(client: Redis, store: Store, attempts: number): Promis
   return scripts.fail(entry, ME, failure, rules);
 }
 
+type Find = (keys: readonly string[], ...args: readonly (string | number)[]) => Promise<unknown>;
+
 /** A script that finds nothing. */
 function verification(
-  script: string,
-  look: (scripts: VerificationScripts, store: Store) => Promise<unknown>,
+  script: Parameters<VerificationScripts['find']>[0],
+  look: (call: { scripts: VerificationScripts; find: Find }, store: Store) => Promise<unknown>,
 ): ScriptCall {
-  const send = (client: Redis, store: Store) => look(new VerificationScripts(client, false), store);
+  const send = (client: Redis, store: Store) => {
+    const scripts = new VerificationScripts(client, false);
+    return look({ scripts, find: (...sent) => scripts.find(script, ...sent) }, store);
+  };
   return { script, what: 'a healthy store', prepare: openSession, send, reply: [], reads: true };
-}
-
-/** A script that finds nothing of Spring. */
-function spring(script: string, look: (scripts: SpringScripts, store: Store) => Promise<unknown>): ScriptCall {
-  const send = (client: Redis, store: Store) => look(new SpringScripts(client, false), store);
-  return { script, what: 'no leftovers', prepare: openSession, send, reply: [], reads: true };
 }
 
 /** The calls of requests: sent once, or not at all. */
@@ -747,33 +746,35 @@ export const CALLS_OF_SERVICES: readonly ScriptCall[] = [
       namespaceScripts(client)('sign-instance', [partitions.instances], ['me', 1000, 9000]),
     reply: [oneOfNumbers(0, 1), 'me'],
   },
-  verification('verify-keys', (scripts, { keys }) =>
-    scripts.keys(keys.prefix, [{ key: keys.events, type: 'stream', life: 'never' }]),
+  verification('verify-keys', ({ find }, { keys }) => find([keys.events], keys.prefix, 1000, 'stream', 'never')),
+  verification('verify-sessions', ({ find }, { keys }) =>
+    find([keys.bucketList, keys.events], keys.prefix, GRACE, RETENTION, 'all', ID),
   ),
-  verification('verify-sessions', (scripts, { keys }) =>
-    scripts.sessions(keys, [ID], { grace: GRACE, retention: RETENTION }),
+  verification('verify-members', ({ find }, { keys }) => find([keys.ends, keys.bucketList], keys.prefix, '', 1000)),
+  verification('verify-minutes', ({ find }, { keys }) => find([keys.bucketList], keys.prefix)),
+  verification('verify-index', ({ find }, { keys }) => find([keys.index('principal', 'ann')], keys.prefix)),
+  verification('verify-group', ({ find }, { keys }) =>
+    find([keys.events, keys.failing(ME.group), keys.retries(ME.group)], ME.group),
   ),
-  verification('verify-members', (scripts, { keys }) => scripts.members(keys, undefined, [])),
-  verification('verify-minutes', (scripts, { keys }) => scripts.minutes(keys, [])),
-  verification('verify-index', (scripts, { keys }) => scripts.index(keys.index('principal', 'ann'), keys, [])),
-  verification('verify-group', (scripts, { keys }) => scripts.group(keys, ME.group, [])),
-  verification('verify-letters', async (scripts, { keys }) => {
+  verification('verify-letters', async ({ scripts }, { keys }) => {
     const problems: unknown[] = [];
     for await (const some of scripts.letters(keys.deadLetters)) problems.push(...some);
     return problems;
   }),
-  verification('verify-letter-records', (scripts, { keys }) => scripts.letterRecords(keys, [])),
-  verification('verify-deadlines', (scripts) => scripts.deadlines(DEADLINE_KEYS, [])),
-  verification('verify-due', (scripts) => scripts.due(DEADLINE_KEYS, 'order', [], 1000)),
-  spring('remove-lost-members', (scripts, store) =>
-    scripts.lostMembers(store.keys.index('principal', 'ann'), [
-      { stored: Buffer.from('a'), key: `${store.keys.prefix}a` },
-    ]),
-  ),
-  spring('mend-lasting-buckets', (scripts, { keys }) => scripts.lastingBuckets([{ key: `${keys.prefix}a` }])),
-  spring('remove-incomplete-sessions', (scripts, { keys }) =>
-    scripts.incompleteSessions([{ session: `${keys.prefix}a`, shadow: `${keys.prefix}b` }]),
-  ),
+  verification('verify-letter-records', ({ find }, { keys }) => find([keys.deadLetters], 1000)),
+  verification('verify-deadlines', ({ find }) => find([DEADLINE_KEYS.names], DEADLINE_KEYS.prefix, 1000, 'all')),
+  verification('verify-due', ({ find }) => {
+    const { names, deadLetters, prefix } = DEADLINE_KEYS;
+    return find([DEADLINE_KEYS.due('order'), names, deadLetters], prefix, 'order', 1000);
+  }),
+  {
+    script: 'remove-lost-members',
+    what: 'a member whose session is gone',
+    prepare: ({ client, keys: { prefix } }) => client.sadd(`${prefix}of-spring`, 'a'),
+    send: (client, { keys: { prefix } }) =>
+      new SpringScripts(client).removeLost(`${prefix}of-spring`, [{ stored: Buffer.from('a'), session: `${prefix}a` }]),
+    reply: undefined,
+  },
   {
     script: 'erase-sessions',
     what: 'a session of the principal',

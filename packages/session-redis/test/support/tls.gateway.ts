@@ -15,6 +15,8 @@ export class TlsGateway {
   target: string | undefined;
   /** What it has let through, such as `GET /inside 200`, in the order of the responses. */
   readonly seen: string[] = [];
+  /** Those of `seen` that the client has not heard. */
+  readonly lost: string[] = [];
   #fault: { readonly what: GatewayFault; readonly path: string; times: number } | undefined;
 
   private constructor(private readonly server: Server) {
@@ -60,7 +62,9 @@ export class TlsGateway {
       sent.setHeader(name, value!);
     sent.once('error', () => (response.headersSent ? response.destroy() : response.writeHead(503).end()));
     sent.once('response', (answer) => {
-      this.seen.push(`${method} ${url!.replace(/\/register\/.*/, '/register')} ${answer.statusCode}`);
+      const seen = `${method} ${url!.replace(/\/register\/.*/, '/register')} ${answer.statusCode}`;
+      this.seen.push(seen);
+      if (fault) this.lost.push(seen);
       if (!fault) return void answer.pipe(response.writeHead(answer.statusCode!, answer.rawHeaders));
       answer.resume().once('close', () => request.socket.destroy());
     });

@@ -7,7 +7,7 @@ import {
   namespaceProblem,
   patternOf,
 } from '@nest-session/redis-events/internal';
-import { pages, type ReadPage, type SessionKeys } from '@nest-session/redis/internal';
+import { pages, type SessionKeys } from '@nest-session/redis/internal';
 import { SPRING_PRINCIPAL_NAME } from '../values/spring-principal.js';
 import { readStoredValue } from '../values/stored-value.js';
 
@@ -35,13 +35,10 @@ export function namespaceProblemWith(mode: SpringMode | undefined): (namespace: 
   return mode === 'shared' ? namespaceBesideProblem : namespaceProblem;
 }
 
+/** `principals`: of the index by which users are found. */
 export type SpringKey =
   | { readonly kind: 'session'; readonly id: string }
-  | { readonly kind: 'shadow' }
-  /** `minute`: epoch milliseconds at which its sessions end. */
-  | { readonly kind: 'bucket'; readonly minute: number }
-  | { readonly kind: 'expirations' }
-  | { readonly kind: 'index'; readonly isOfPrincipals: boolean };
+  | { readonly kind: 'shadow' | 'bucket' | 'expirations' | 'index' | 'principals' };
 
 const PRINCIPALS = `index:${SPRING_PRINCIPAL_NAME}:`;
 
@@ -78,10 +75,10 @@ export class SpringKeys {
     const name = key.slice(this.prefix.length);
     if (key === this.expirations) return { kind: 'expirations' };
     if (name.startsWith('sessions:expires:')) return { kind: 'shadow' };
-    if (name.startsWith('index:')) return { kind: 'index', isOfPrincipals: name.startsWith(PRINCIPALS) };
+    if (name.startsWith('index:')) return { kind: name.startsWith(PRINCIPALS) ? 'principals' : 'index' };
     const [, id, minute] = /^(?:sessions:([^:]+)|expirations:(\d{1,16}))$/.exec(name) ?? [];
     if (id !== undefined) return { kind: 'session', id };
-    return minute === undefined ? undefined : { kind: 'bucket', minute: Number(minute) };
+    return minute === undefined ? undefined : { kind: 'bucket' };
   }
 }
 
@@ -113,17 +110,15 @@ export class SharedKeys {
   }
 }
 
-const SCANNED_PER_CALL = 500;
+const PER_CALL = 500;
 
 export async function* storedIds(client: Redis, keys: SpringKeys): AsyncIterable<string[]> {
   const pattern = `${patternOf(keys.prefix)}sessions:*`;
-  const read = (cursor: string) => client.scan(cursor, 'MATCH', pattern, 'COUNT', SCANNED_PER_CALL);
+  const read = (cursor: string) => client.scan(cursor, 'MATCH', pattern, 'COUNT', PER_CALL);
   for await (const page of pages(read)) {
     yield page.map((key) => keys.read(key)).flatMap((key) => (key?.kind === 'session' ? key.id : []));
   }
 }
-
-export const MEMBERS_PER_CALL = 500;
 
 /** The ids that Spring lists as sessions of a user, also of some that have ended. */
 export async function listedIds(client: Redis, keys: SpringKeys, principal: string): Promise<string[]> {
@@ -131,19 +126,11 @@ export async function listedIds(client: Redis, keys: SpringKeys, principal: stri
   return members.map((member) => readStoredValue(member)).filter(isWellFormedIdOrToken);
 }
 
-export function membersOfSet(client: Redis, key: string): AsyncIterable<Buffer[]> {
-  const read: ReadPage<Buffer> = async (cursor) => {
-    const [next, members] = await client.sscanBuffer(key, cursor, 'COUNT', MEMBERS_PER_CALL);
-    return [next.toString(), members];
-  };
-  return unlessReplaced(pages(read));
-}
-
 /** A key of another type in the place of a set has no members. */
-export async function* unlessReplaced<T>(all: AsyncIterable<T[]>): AsyncIterable<T[]> {
-  try {
-    yield* all;
-  } catch (error) {
-    yield ifStray([])(error);
-  }
+export function membersOfSet(client: Redis, key: string): AsyncIterable<Buffer[]> {
+  const nothing: [Buffer, Buffer[]] = [Buffer.from('0'), []];
+  return pages(async (cursor) => {
+    const [next, members] = await client.sscanBuffer(key, cursor, 'COUNT', PER_CALL).catch(ifStray(nothing));
+    return [next.toString(), members];
+  });
 }

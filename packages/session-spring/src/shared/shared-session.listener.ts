@@ -101,7 +101,6 @@ export class SharedSessionListener implements BackgroundService {
     if (subscriber.status === 'ready') subscribe();
   }
 
-  /** An application of Spring that starts later than this one. */
   #refuseJava(): void {
     if (!this.#hasRefusedJava) logger.error(`Sessions cannot be shared with Spring: ${NEEDS_JSON}`);
     this.#hasRefusedJava = true;

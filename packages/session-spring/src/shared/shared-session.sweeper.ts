@@ -38,7 +38,6 @@ export class SharedSessionSweeper implements DueSweeper<SessionKeys>, DueList<Se
   readonly looksElsewhere = true;
   readonly #scripts: SharedScripts;
   readonly #batchSize: number;
-  /** Its scans are known by it. */
   readonly #name = randomUUID();
 
   constructor(

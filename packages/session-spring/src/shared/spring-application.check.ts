@@ -10,7 +10,7 @@ import type { StoredForm } from '../values/stored-value.js';
 
 export const NEEDS_JSON =
   "Option `mode: 'shared'` needs JSON, and a Spring application keeps sessions by Java serialization, so that its requests " +
-  'fail at those of NestJS: run `nest-session spring`, which prints the Java code for JSON. Then give both ' +
+  'fail at those of NestJS: the page "One Redis with Spring Boot" has the Java code for JSON. Then give both ' +
   'applications another namespace, or remove the sessions that are there, at which requests fail from then on';
 
 const MOST_CALLS = 20;
@@ -27,7 +27,6 @@ const PLAIN =
   'keeps plain JSON. If it does not, its requests fail at objects and lists that are written here: say ' +
   "`new SpringJsonSerializer('typed')`, or 'security'";
 
-/** Looks at some sessions at the start, and refuses what cannot be shared. */
 @Injectable()
 export class SpringApplicationCheck implements BackgroundService {
   constructor(

@@ -39,7 +39,6 @@ export interface JavaPart {
 
 export interface JavaArray {
   readonly kind: 'array';
-  /** Of the elements. */
   readonly type: string;
   /** A view of the stream for `byte[]`. */
   items: readonly JavaValue[] | Buffer;
@@ -50,7 +49,6 @@ const SERIALIZABLE = 0x02;
 export const EXTERNALIZABLE = 0x04;
 const IN_BLOCKS = 0x08;
 
-/** The class of a proxy object that Java makes at run time. */
 const PROXY = 'java.lang.reflect.Proxy';
 
 /** The data types of a Java stream, one after the other. @throws UnreadableValueError where the bytes end too early */
@@ -101,7 +99,6 @@ export class JavaBytes {
     return this.bytes.readDoubleBE(this.#pass(8));
   }
 
-  /** A view, not a copy. */
   take(length: number): Buffer {
     const at = this.#pass(length);
     return this.bytes.subarray(at, at + length);
@@ -114,17 +111,7 @@ export class JavaBytes {
 
   /** A text in modified UTF-8: surrogates are coded one by one, and NUL as two bytes. */
   text(length: number): string {
-    const bytes = this.take(length);
-    if (bytes.every((byte) => byte > 0 && byte < 0x80)) return bytes.toString('latin1');
-    // Half of a surrogate pair stays as it is: UTF-16 can say it, and UTF-8 cannot.
-    const units = Buffer.allocUnsafe(2 * length);
-    let end = 0;
-    for (let i = 0; i < length;) {
-      const [unit, size] = unitAt(bytes, i);
-      end = units.writeUInt16LE(unit, end);
-      i += size;
-    }
-    return units.toString('utf16le', 0, end);
+    return this.take(length).toString('latin1').replace(CODED, unitOf);
   }
 
   #pass(length: number): number {
@@ -135,16 +122,14 @@ export class JavaBytes {
   }
 }
 
-function unitAt(bytes: Buffer, at: number): [unit: number, size: number] {
-  const first = bytes[at]!;
-  if (first < 0x80) return [first, 1];
-  const [second, third] = [bytes[at + 1] ?? 0, bytes[at + 2] ?? 0];
-  const isNext = (byte: number) => (byte & 0xc0) === 0x80;
-  if ((first & 0xe0) === 0xc0 && isNext(second)) return [((first & 0x1f) << 6) | (second & 0x3f), 2];
-  if ((first & 0xf0) === 0xe0 && isNext(second) && isNext(third)) {
-    return [((first & 0x0f) << 12) | ((second & 0x3f) << 6) | (third & 0x3f), 3];
-  }
-  throw new UnreadableValueError('A text is not modified UTF-8');
+/** The bytes of a unit of UTF-16, or one that begins none. Half of a surrogate pair is a unit like others. */
+const CODED = /[\xc0-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\x80-\xff]/g;
+
+function unitOf(bytes: string): string {
+  if (bytes.length === 1) throw new UnreadableValueError('A text is not modified UTF-8');
+  let unit = bytes.charCodeAt(0) & (0x7f >> bytes.length);
+  for (let i = 1; i < bytes.length; i++) unit = (unit << 6) | (bytes.charCodeAt(i) & 0x3f);
+  return String.fromCharCode(unit);
 }
 
 const NULL = 0x70;

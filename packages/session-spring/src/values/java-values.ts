@@ -52,7 +52,6 @@ function bigIntegerOf({ fields }: JavaPart): bigint | undefined {
   return signum < 0 ? -absolute : absolute;
 }
 
-/** As BigDecimal.toString() has it. */
 function bigDecimalOf({ fields }: JavaPart): JsonValue | undefined {
   const [whole, scale] = [fields.get('intVal'), fields.get('scale')];
   const part = typeof whole === 'object' && whole?.kind === 'object' ? whole.parts.at(-1) : undefined;
@@ -124,7 +123,6 @@ const TIMES = new Map<number, (bytes: JavaBytes) => number | string | undefined>
   [14, period],
 ]);
 
-/** As Duration.toString() has it. */
 function duration(bytes: JavaBytes): string {
   const seconds = bytes.long();
   const nanos = within(bytes.int(), 0, NANOS - 1);
@@ -192,7 +190,6 @@ function padded(number: number): string {
   return String(number).padStart(2, '0');
 }
 
-/** Of a second. */
 function decimals(nanos: number): string {
   return nanos === 0 ? '' : `.${String(nanos).padStart(9, '0').replace(/0+$/, '')}`;
 }
@@ -223,7 +220,6 @@ function mapOf(entries: readonly JavaValue[], read: ReadJava): JsonValue {
   return Object.fromEntries(all);
 }
 
-/** What a class has written, without the bytes between. */
 function valuesIn({ written }: JavaPart): JavaValue[] {
   return written.filter((each): each is JavaValue => !Buffer.isBuffer(each));
 }

@@ -6,9 +6,7 @@ export function membersOf(value: JsonValue | undefined): Readonly<Record<string,
 
 /** How much of a value is read. The value of an attribute is foreign data, and must not cost more than its length. */
 export const READING_LIMITS = {
-  /** The length of what is stored. */
   bytes: 8 * 1024 * 1024,
-  /** Objects and lists in each other. */
   depth: 200,
   /** Objects, fields, elements and class descriptions, each as often as it is read. */
   steps: 1_000_000,

@@ -97,7 +97,6 @@ function shown(context: Members, authentication: Members | undefined, user: Spri
   return { ...context, authentication: { ...members, ...(user && { name: user.name, authorities: authorities! }) } };
 }
 
-/** Who is signed in by the data of a context that `readSecurityContext()` has read. */
 export function userOfContext(value: JsonValue | undefined): SpringAuthentication | undefined {
   const authentication = membersOf(membersOf(value)?.['authentication']);
   const { name, authorities } = authentication ?? {};

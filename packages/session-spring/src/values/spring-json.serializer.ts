@@ -8,7 +8,6 @@ import { NO_OWN_CLASSES, type OwnClasses } from './own-classes.js';
 const PERHAPS_PROTO = /__proto__|\\u00/;
 
 interface StoredText {
-  /** That an object was read from. */
   readonly text: string;
   /** What the object was then, as JSON. */
   readonly plain: string;
@@ -18,7 +17,6 @@ interface StoredText {
 
 const TEXTS = new WeakMap<object, StoredText>();
 
-/** Of an object that `valueOfText()` has read. */
 export function storedTextOf(value: unknown): StoredText | undefined {
   return TEXTS.get(value as object);
 }
@@ -162,7 +160,6 @@ export class SpringJsonSerializer extends JsonAttributeSerializer {
   }
 }
 
-/** What another program has sent need be no JSON. */
 function formIn(text: string): JsonForm | undefined {
   try {
     return jsonFormOf(text);

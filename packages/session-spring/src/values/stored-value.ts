@@ -116,7 +116,6 @@ function isClass(name: JsonValue | undefined): name is string {
   return typeof name === 'string' && name.length <= LONGEST_NAME && CLASS.test(name);
 }
 
-/** Of a text that can be read. */
 export type JsonForm = 'json' | 'plain-json' | 'typed-json' | 'security-json';
 
 // In a text of JSON, a backslash stands before each quote.

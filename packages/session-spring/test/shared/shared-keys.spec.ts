@@ -92,9 +92,9 @@ async function ttl(key: string): Promise<number> {
 const patternOf = (key: string) =>
   new RegExp(`^${key.replaceAll(/<(previous )?id>/g, ID).replaceAll(/<\w+>/g, '.+')}$`);
 
-it('the keys of this test equal the table of docs/spring-boot.md', async () => {
-  const text = await readFile(new URL('../../../../docs/spring-boot.md', import.meta.url), 'utf8');
-  const [, section = ''] = text.split(/^### Our own keys$/m);
+it('the keys of this test equal the table of the data model', async () => {
+  const text = await readFile(new URL('../../../../docs/evidence/redis-data-model.md', import.meta.url), 'utf8');
+  const [, section = ''] = text.split(/^## Sessions of Spring$/m);
   const rows = [...section.split(/^#/m)[0]!.matchAll(/^\| `([^`]+)` +\| ([A-Z]+) /gm)];
   expect(Object.fromEntries(rows.map(([, key, type]) => [key, type!.toLowerCase()]))).toEqual(OWN);
 });

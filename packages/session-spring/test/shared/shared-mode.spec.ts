@@ -566,7 +566,7 @@ describe('the JSON of Spring', () => {
   it('of another kind is refused at the start', async () => {
     const id = await spring.create();
     await client.hset(spring.session(id), 'sessionAttr:a', Buffer.from('rO0ABXQAAWE=', 'base64'));
-    await expect(start()).rejects.toThrow(/needs JSON.*nest-session spring/s);
+    await expect(start()).rejects.toThrow(/needs JSON.*One Redis with Spring Boot/s);
   });
 
   it('keeps the classes of Java, and refuses to change an object of one in place', async () => {

@@ -70,7 +70,7 @@ describe('a session of Java serialization', () => {
     await client.hset(spring.session(id), 'sessionAttr:a', JAVA_TEXT);
     const refusal = linesOf();
     await expect(refusal).rejects.toThrow(InvalidSessionOptionsError);
-    await expect(refusal).rejects.toThrow(/needs JSON.*run `nest-session spring`.*another namespace/);
+    await expect(refusal).rejects.toThrow(/needs JSON.*"One Redis with Spring Boot".*another namespace/);
   });
 
   it('that has ended is nothing to refuse', async () => {
@@ -89,7 +89,7 @@ describe('a session of Java serialization', () => {
       });
       await client.publish('spring:session:event:0:created:another-id', message);
     });
-    expect(lines).toEqual([expect.stringContaining('run `nest-session spring`')]);
+    expect(lines).toEqual([expect.stringContaining('"One Redis with Spring Boot"')]);
   });
 });
 

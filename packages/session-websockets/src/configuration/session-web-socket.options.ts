@@ -18,7 +18,6 @@ export interface SessionWebSocketModuleOptions {
   origins?: readonly string[];
 }
 
-/** Reads and checks the options. @throws InvalidSessionOptionsError that names all problems at once */
 export function resolveSessionWebSocketOptions(options: SessionWebSocketModuleOptions = {}) {
   const reader = new OptionReader('SessionWebSocketModule', options);
   const origins = reader.value('origins', isList, "a list of origins, such as ['https://app.example.com']") ?? [];

@@ -28,7 +28,6 @@ export class UpgradeListener implements OnModuleInit {
     if (extension) extension.onOperation = (request) => this.#watch(request, request.socket);
   }
 
-  /** Called by Nest, before the store begins to tell of ends. */
   onModuleInit(): void {
     this.sessions.ends.listen();
     const adapter = this.host.httpAdapter as AbstractHttpAdapter | undefined;
@@ -36,7 +35,6 @@ export class UpgradeListener implements OnModuleInit {
     if (server) putBeforeUpgrades(server, (request, socket) => this.#accept(request, socket));
   }
 
-  /** Leaves the connections of a path to their server. */
   leave(path: string): void {
     this.#ownPaths.add(path);
   }

@@ -84,6 +84,8 @@ export class GatewaySockets {
     if (isIoServer(server)) {
       this.#guardIo(server, allows);
       useFirst(server, (socket, next) => {
+        // A namespace that a pattern has made has the middleware of the pattern, and its own.
+        if (this.#clients.has(socket)) return next();
         if (!allows(socket.request)) {
           tellOfLateRefusal('socket.io');
           return next(connectErrorOf(refusalBody('cross-origin')));
@@ -154,36 +156,32 @@ export class GatewaySockets {
     if (!root?.engine || this.#guarded.has(root.engine)) return;
     this.#guarded.add(root.engine);
     allowRequests(root.engine, allows);
-    allowLaterRequests(
-      root.engine,
-      (request, connection, isUpgrade) => allows(request) && this.#isOfClient(request, connection, isUpgrade),
-    );
+    allowLaterRequests(root.engine, (request, connection) => allows(request) && this.#isOfClient(request, connection));
     beforeMiddleware(root.engine, (request, response, run, done) => {
       // What decides about the handshake comes after middleware, and refuses it.
       if (allows(request)) void this.#prepare(request, response, run);
       else done();
     });
-    if (recovery) {
-      // A client that reconnects after an interruption needs its session as well.
-      recovery.skipMiddlewares = false;
-      // A namespace that matches a pattern is created when its first client connects.
-      root.on('new_namespace', (namespace) => this.#guardRecovery(namespace));
-    }
+    // A client that reconnects after an interruption needs its session as well.
+    if (recovery) recovery.skipMiddlewares = false;
+    // Also one without a gateway, whose sockets end with their session, and one that matches a pattern, which its first
+    // client creates.
+    root.on('new_namespace', (namespace) => {
+      if (recovery) this.#guardRecovery(namespace);
+      this.guard(namespace);
+    });
     // socket.io sends its clients a disconnect packet before it closes the connection, so leave its connections to it.
     if (root.path) this.upgrades.leave(root.path());
   }
 
   /** Whether a request with the `sid` of a connection presents what its handshake has presented. No store is asked. */
-  #isOfClient(request: IncomingMessage, connection: LaterConnection, isUpgrade: boolean): boolean {
-    const { loader, parts } = this.sessions;
+  #isOfClient(request: IncomingMessage, connection: LaterConnection): boolean {
+    const { loader } = this.sessions;
     const { request: handshake } = connection;
     if (this.sessions.excludes(handshake)) return true;
     const ids = loader.presentedIds(handshake);
     // A browser may have another cookie by now. It then learns that its session has ended.
     if (ids.length === 0 || (ids.length === 1 && this.#spent.has(connection))) return true;
-    // A browser sends no header of a page with a WebSocket.
-    const isOnlyOfPolls = (name: string) => name.toLowerCase() !== 'cookie' && name.toLowerCase() in handshake.headers;
-    if (isUpgrade && parts.resolver.headers.some(isOnlyOfPolls)) return true;
     return loader.presentedIds(request).some((id) => ids.includes(id));
   }
 
@@ -201,7 +199,6 @@ export class GatewaySockets {
     });
   }
 
-  /** Gives a request of an engine its session, for the engine's middleware. */
   async #prepare(request: IncomingMessage, response: EngineResponse, run: () => void): Promise<void> {
     let opening: DetachedSession | null;
     try {

@@ -24,12 +24,10 @@ export class GatewayClient implements OpenConnection {
   #isGone = false;
   #hangUp: ((reason: CloseReason) => void) | undefined;
   #opening: DetachedSession | undefined;
-  /** Ends the watch over who is signed in. */
   #unwatch: (() => void) | undefined;
   #isExcluded = false;
   /** The last load, until it is sent. A load that was already sent could miss what was stored before a new message. */
   #next: SharedLoad | undefined;
-  /** Resolves when the last load has settled. */
   #last: Promise<unknown> = Promise.resolve();
   #waiting = 0;
 
@@ -38,7 +36,6 @@ export class GatewayClient implements OpenConnection {
     private readonly request: IncomingMessage,
   ) {}
 
-  /** Why the connection has to close, if its session has ended. */
   get closing(): CloseReason | undefined {
     return this.#closing;
   }
@@ -87,7 +84,8 @@ export class GatewayClient implements OpenConnection {
   /** From now on, the connection is closed when its session is not that of its user any more. */
   #watch(principalName: string | undefined): void {
     if (this.#id === undefined || principalName === undefined || this.#isGone) return;
-    this.#unwatch = this.sessions.guarded.watch(this.#id, principalName, () => this.#close('session ended'));
+    const cut = () => this.#close('session ended');
+    this.#unwatch = this.sessions.guarded.watch(this.request, this.#id, principalName, cut);
   }
 
   connect(hangUp: (reason: CloseReason) => void): void {
@@ -143,7 +141,6 @@ export class GatewayClient implements OpenConnection {
     this.#close('too many messages');
   }
 
-  /** Returns undefined while the client is being closed. */
   async #load(id: string): Promise<DetachedSession | undefined> {
     const load = (this.#next ??= this.#share(id));
     const place = load.messages++;

@@ -43,7 +43,6 @@ type RunMiddleware = (request: IncomingMessage, response: EngineResponse, done: 
 export type EngineResponse = Pick<ServerResponse, 'writeHead' | 'end'>;
 type AllowRequest = (request: IncomingMessage, decide: (problem: string | null, isAllowed: boolean) => void) => void;
 
-/** A connection after its handshake, with the request of that. */
 export type LaterConnection = IoClient['conn'] & Pick<IoClient, 'request'>;
 
 type EngineRequest = IncomingMessage & { readonly _query?: { readonly sid?: string } };
@@ -55,7 +54,6 @@ type VerifyEngine = (
 ) => void;
 
 export interface IoEngine {
-  /** The connections by what `sid` names them. */
   readonly clients?: Readonly<Record<string, LaterConnection>>;
   /** Decides about each of its HTTP requests. socket.io does not document this method. */
   verify?: VerifyEngine;
@@ -127,7 +125,6 @@ export function offClose({ conn }: IoClient, listener: () => void): void {
   allowListeners(conn, -1);
 }
 
-/** Forgets the messages that wait for a client to poll. */
 export function dropMessages({ writeBuffer }: IoConnection): void {
   const packets = writeBuffer?.splice(0) ?? [];
   writeBuffer?.push(...packets.filter(({ type }) => type !== 'message'));
@@ -196,7 +193,7 @@ export function allowRequests({ opts }: IoEngine, allows: (request: IncomingMess
  */
 export function allowLaterRequests(
   engine: IoEngine,
-  allows: (request: IncomingMessage, connection: LaterConnection, isUpgrade: boolean) => boolean,
+  allows: (request: IncomingMessage, connection: LaterConnection) => boolean,
 ): void {
   const { verify } = engine;
   if (!verify) return warnOfSid();
@@ -204,7 +201,7 @@ export function allowLaterRequests(
     verify.call(engine, request, isUpgrade, (...problem) => {
       const { sid } = request._query ?? {};
       const connection = problem[0] === undefined && sid ? engine.clients?.[sid] : undefined;
-      if (!connection || allows(request, connection, isUpgrade)) decide(...problem);
+      if (!connection || allows(request, connection)) decide(...problem);
       else decide(FORBIDDEN, { message: refusalBody('foreign-connection').reason });
     });
 }

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { createSign, generateKeyPairSync } from 'node:crypto';
+import { jest } from '@jest/globals';
 import { Controller, Post } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { ExpressAdapter } from '@nestjs/platform-express';
@@ -127,6 +128,28 @@ describe.each(PLATFORMS)('a socket over %s', (platform) => {
       const again = await connect(platform, agent, { origin });
       expect(await again.ask('money')).toBe('money');
     } finally {
+      closeClients();
+      await app.close();
+    }
+  });
+
+  it('that was opened before the registration closes within two minutes, and the one that comes after it stays', async () => {
+    const { app, origin, clock, agent } = await start(platform, 'enforce');
+    try {
+      const { headers } = await agent.post('/sign-in');
+      const client = await connect(platform, agent, { origin });
+      expect(await client.ask('who')).toBe('ann');
+      await register(agent, headers);
+      const own = await connect(platform, agent, { origin });
+      expect(await own.ask('money')).toBe('money');
+      await clock.advance('20m');
+      const now = performance.now.bind(performance);
+      jest.spyOn(performance, 'now').mockImplementation(() => now() + 60_000);
+      await client.closed;
+      expect(await own.ask('money')).toBe('money');
+      expect(told).toEqual(['missing']);
+    } finally {
+      jest.restoreAllMocks();
       closeClients();
       await app.close();
     }

@@ -72,6 +72,23 @@ describe.each(PLATFORMS)('a gateway of %s', (platform) => {
   });
 });
 
+it.each([[['websocket']], [['polling']]])(
+  'socket.io closes the sockets of a namespace without a gateway, too: %j',
+  async (transports) => {
+    const app = await SocketApp.start({ platform: 'socket.io', url: redis.url });
+    const server = app.nest.get(VisitsGateway).server as unknown as { of(namespace: string): unknown };
+    server.of('/raw');
+    const agent = await signIn(app.nest, { principalName: 'ada' });
+    const client = await connect('socket.io', agent, { transports, namespace: '/raw' });
+    const stranger = await connect('socket.io', app.agent(), { transports, namespace: '/raw' });
+    const foreign = { transports, namespace: '/raw', headers: { origin: 'https://evil.example' } };
+    await expect(connect('socket.io', agent, foreign)).rejects.toThrow();
+    await agent.post('/logout');
+    expect(await client.closed).toBe('io server disconnect');
+    expect(stranger.isOpen).toBe(true);
+  },
+);
+
 it.each(PLATFORMS)(
   'in strict mode, a gateway of %s refuses a client with the sessions of two users',
   async (platform) => {

@@ -153,12 +153,13 @@ describe('a connection of socket.io that is polled', () => {
     expect(await poller.poll()).toContain('"user":null');
   });
 
-  it('can be upgraded by a browser that cannot send the header with its token', async () => {
+  it('stays with polls where an upgrade cannot bring the header with the token, as in a browser', async () => {
     await start({ session: { sessionIdResolver: HeaderSessionIdResolver.xAuthToken() } });
     const { headers } = await fetch(`${app.origin}/login/ann`, { method: 'POST' });
     const token = headers.get('x-auth-token') ?? '';
     const poller = await Poller.open(() => ({ 'x-auth-token': token }));
-    expect(await poller.asked({})).toEqual([403, 101]);
+    expect(await poller.asked({})).toEqual([403, 400]);
+    expect(await poller.asked({ 'x-auth-token': token })).toEqual([200, 101]);
     expect(await poller.asked({ origin: 'http://evil.example' })).toEqual([403, 403]);
   });
 });

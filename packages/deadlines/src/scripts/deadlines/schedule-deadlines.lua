@@ -32,7 +32,7 @@ local function deadline_at(i)
   }
 end
 
--- As `stays()` of deadlines/map-deadline.store.ts.
+-- As `stays()` of deadlines/map-deadline.module.ts.
 local function stays(deadline)
   local known, if_exists = deadline.known, deadline.if_exists
   if not known or if_exists == 'replace' then return false end

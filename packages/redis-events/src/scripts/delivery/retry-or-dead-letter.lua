@@ -16,7 +16,7 @@
   ARGV[4] names of the handlers that have succeeded, in all attempts, as JSON
   ARGV[5] reason of the failure
   ARGV[6] at most how many attempts
-  ARGV[7] back-off in ms before the second attempt; doubles with each attempt. retry-rules.ts of session-core has the numbers
+  ARGV[7] back-off in ms before the second attempt; doubles with each attempt. RETRIES of session-core has the numbers
   ARGV[8] longest back-off in ms
   ARGV[9] retention in ms
   ARGV[10] most bytes of the partition's dead letters

@@ -26,7 +26,6 @@ interface EntryData {
 
 export type StreamReply = readonly [position: string, fields: readonly string[]];
 
-/** An entry of the events, or of the dead letters, of a partition. */
 export interface StreamEntry {
   readonly partition: PartitionKeys;
   /** The entry id of Redis; entries of other partitions may have the same. */
@@ -38,7 +37,6 @@ export function toStreamEntry(partition: PartitionKeys, [position, fields]: Stre
   return { partition, position, fields };
 }
 
-/** The unique name of an entry, for maps and for the log. */
 export function nameOf({ partition, position }: StreamEntry): string {
   return `${partition.events}/${position}`;
 }
@@ -88,7 +86,6 @@ export function timeOf(position: string): number {
   return positionOf(position)[0];
 }
 
-/** Orders entries of several streams by the time when they were added. */
 export function byPosition(one: { readonly position: string }, other: { readonly position: string }): number {
   const [ms, sequence] = positionOf(one.position);
   const [otherMs, otherSequence] = positionOf(other.position);

@@ -9,11 +9,7 @@
   ARGV[4] all; misplaced: they belong to another partition
   ARGV[5..] members
 
-  Returns each member that is wrong, and a word, in turn
-    'deadline-misplaced'      it waits here, and for longer than a minute. The caller moves it
-    'deadline-expires'        it goes before it is due. Mended: it stays
-    'deadline-not-scheduled'  it does not fire, or at another time. Mended: it fires at its time
-    'fired-deadline-stays'    it has fired, and never goes. Mended: it goes
+  Returns each member that is wrong, and the rule that it breaks, in turn
 ]]
 -- include: clock, deadline, findings
 local names, prefix, known_for, found = KEYS[1], ARGV[2], ARGV[3], findings(ARGV[1])

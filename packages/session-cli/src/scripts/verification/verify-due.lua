@@ -11,9 +11,7 @@
   ARGV[4] most bytes of the partition's dead letters
   ARGV[5..] members
 
-  Returns each member that is wrong, or the name, and a word, in turn
-    'due-without-deadline'  mended: it is a dead letter now
-    'name-not-scheduled'    nobody looks at the name in time. Mended: it is in the list
+  Returns each member that is wrong, or the name, and the rule that it breaks, in turn
 ]]
 -- include: bury, clock, digits, findings
 local due, names, prefix, name, found = KEYS[1], KEYS[2], ARGV[2], ARGV[3], findings(ARGV[1])

@@ -9,10 +9,7 @@
   ARGV[2] group
   ARGV[3..] positions
 
-  Returns each position that is wrong, and a word, in turn
-    'pending-without-event'   the event is gone. Mended: the group forgets it
-    'retry-not-scheduled'     nothing tries the event again. Mended: it is tried at once
-    'failure-without-event'   the group has no such event. Mended: it forgets the failure
+  Returns each position that is wrong, and the rule that it breaks, in turn
 ]]
 -- include: clock, digits, findings, groups, keys, pending
 local events, failing, retries = KEYS[1], KEYS[2], KEYS[3]

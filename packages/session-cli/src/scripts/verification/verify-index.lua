@@ -7,9 +7,7 @@
   ARGV[2] prefix of the partition's keys
   ARGV[3..] ids
 
-  Returns each id that is wrong, and a word, in turn. Mended: the index lacks it
-    'index-entry-without-session'  there is no such session, or its end was noticed
-    'index-entry-unrecorded'       the session has another value
+  Returns each id that is wrong, and the rule that it breaks, in turn
 ]]
 -- include: findings, index
 local index, prefix, found = KEYS[1], ARGV[2], findings(ARGV[1])

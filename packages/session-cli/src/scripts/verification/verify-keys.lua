@@ -8,10 +8,7 @@
   ARGV[3] how long a key is kept that is set aside, in ms
   ARGV[4..] two for each key: its type, and its time to live: 'never', 'any', or how many ms it has at most
 
-  Returns each wrong key, and a word, in turn
-    'wrong-type'         mended: it is set aside under another name
-    'unexpected-expiry'  it goes, but must not. Mended: it stays
-    'missing-expiry'     it stays, but must not. Mended: it goes after the time that it has at most
+  Returns each wrong key, and the rule that it breaks, in turn
 ]]
 -- include: findings
 local found, prefix, kept_for = findings(ARGV[1]), ARGV[2], ARGV[3]

@@ -7,9 +7,7 @@
   ARGV[2] of a partition with more records, the bytes are not added up
   ARGV[3..] members of the index
 
-  Returns each member or kind that is wrong, and a word, in turn
-    'letter-record-without-letter'  mended: the records lack it
-    'letter-bytes'                  another number of bytes is recorded of a kind. Mended: the right one is
+  Returns each member or kind that is wrong, and the rule that it breaks, in turn
 ]]
 -- include: dead-letters, findings, keys
 local letters, found, most = dead_letters(KEYS[1]), findings(ARGV[1]), tonumber(ARGV[2])

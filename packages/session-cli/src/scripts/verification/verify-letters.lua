@@ -7,8 +7,7 @@
   ARGV[2] look at those behind this position
   ARGV[3] at how many
 
-  Returns the position of the last one, empty when there was none, and then each position that is wrong, and a word, in turn
-    'letter-unrecorded'  nothing removes it when there are too many. Mended: the records have it
+  Returns the position of the last one, empty when there was none, and then each position that is wrong, and the rule of it, in turn
 ]]
 -- include: dead-letters, findings, keys
 local letters, found, after, most = dead_letters(KEYS[1]), findings(ARGV[1]), ARGV[2], ARGV[3]

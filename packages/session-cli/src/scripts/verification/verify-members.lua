@@ -11,13 +11,7 @@
   ARGV[4] after how many ms an end should have been noticed
   ARGV[5..] the members, expires:<id>
 
-  Returns a member, or the minute, and what is wrong with it, in turn
-    'bucket-not-listed'         nobody looks into the bucket. Mended: the bucket list has it
-    'end-overdue'               the end should have been noticed long ago
-    'stray-member'              it has the form of no member
-    'member-without-session'    there is no such session
-    'member-of-ended-session'   the end of the session was noticed before
-    'member-twice'              the session stands somewhere else, too
+  Returns a member, or the minute, and the rule that it breaks, in turn
 ]]
 -- include: clock, findings, keys
 local place, list, prefix, minute, patience = KEYS[1], KEYS[2], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])

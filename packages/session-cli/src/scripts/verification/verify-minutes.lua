@@ -7,9 +7,7 @@
   ARGV[2] prefix of the partition's keys
   ARGV[3..] minutes
 
-  Returns each minute that is wrong, and a word, in turn
-    'minute-without-bucket'  mended: it leaves the list
-    'minute-misplaced'       the list has it under another time. Mended: under its own
+  Returns each minute that is wrong, and the rule that it breaks, in turn
 ]]
 -- include: findings, keys
 local list, prefix, found = KEYS[1], ARGV[2], findings(ARGV[1])

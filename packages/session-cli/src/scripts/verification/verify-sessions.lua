@@ -13,17 +13,7 @@
           one, too
   ARGV[6..] ids
 
-  Returns the id of each session and what is wrong with it, in turn
-    'session-misplaced'        no request finds it in this partition. Mended: it ends; a copy is gone, without an event
-    'session-unreadable'       no request finds it: its hash lacks when it began, was used last or ends. Mended: it ends
-    'session-never-ends'       it has a timeout, but no end. Mended: it ends when its timeouts say
-    'session-hash-expiry'      its hash goes before the session, or never. Mended: it goes after the grace period
-    'end-not-scheduled'        nothing notices its end. Mended: it stands in a bucket
-    'end-scheduled-late'       its end is noticed late. Mended: it stands in a bucket of its time
-    'index-entry-missing'      an index lacks it. Mended: the index has it
-    'ended-session-alive'      it has ended, and still has a shadow key. Mended: it has none
-    'ended-session-stays'      its hash never goes. Mended: it goes after the retention
-    'shadow-without-session'   only its shadow key is there. Mended: it is gone
+  Returns the id of each session that is wrong, and the rule that it breaks, in turn
 ]]
 -- include: clock, findings, index, rebucket, session-timeouts, set-end
 local found, grace, retention, kind = findings(ARGV[1]), tonumber(ARGV[3]), ARGV[4], ARGV[5]

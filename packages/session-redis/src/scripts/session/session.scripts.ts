@@ -177,10 +177,7 @@ export class SessionScripts {
     return toCreateReply(await this.#run('create-session', keys, args));
   }
 
-  /**
-   * `timeToLive`: of the entry of the other library, in milliseconds, as PTTL replies. `markedFor`: for how long no
-   * entry is taken over again; -1: for ever.
-   */
+  /** `timeToLive`: PTTL of the other library's entry. `markedFor`: how long none is taken over again; -1: for ever. */
   async takeOver(session: TakenOverSession, timeToLive: number, markedFor = timeToLive): Promise<TakeOverReply> {
     const { id, maxInactiveInterval, absoluteTimeout, indexes } = session;
     const partition = this.partitions.of(id);
@@ -244,10 +241,7 @@ export class SessionScripts {
     return toEndReply(await this.#run('delete-session', keys, args)) as DeleteReply;
   }
 
-  /**
-   * A page of an index: about `size` of the entries with a score between `after` and `before`, the highest first.
-   * `last`: the lowest score of the page; undefined: it is the last one. `latest`: the highest score of the index.
-   */
+  /** About `size` entries between `after` and `before`, the highest first. `last`: undefined on the last page. */
   async list(
     partition: SessionKeys,
     index: string,
@@ -261,10 +255,7 @@ export class SessionScripts {
     return { last: last || undefined, latest: latest || undefined, sessions };
   }
 
-  /**
-   * Ends a batch of the sessions of an index. `latest`: as the batch before replied it; undefined for the first, and in
-   * the reply when none is left. `problem`: the error of a session that a stray key keeps alive; `foreign`: their ids.
-   */
+  /** `latest`: of the batch before; undefined: none is left. `problem`: of a stray key that keeps `foreign` alive. */
   async endListed(
     partition: SessionKeys,
     index: string,
@@ -513,10 +504,7 @@ function boundsOf({ bounds }: Pick<UpdateSession, 'bounds'>): Arguments {
   return [bounds.maxAttributes, bounds.maxSessionSize].map((most) => Math.min(most, Number.MAX_SAFE_INTEGER));
 }
 
-/**
- * The expected text by its SHA-1, the only hash that scripts have. A collision would at most lose an update of an
- * attribute that has held both texts, and all known ones take bytes that are not UTF-8, as these texts are.
- */
+/** By its SHA-1, the only hash that scripts have. A collision takes bytes that are not UTF-8, and loses one update. */
 function conditionOf({ expected }: UpdateSession): [field: string, hash: string] {
   if (expected === undefined) return ['', ''];
   const hash = expected.text === undefined ? '' : createHash('sha1').update(expected.text).digest('hex');

@@ -43,7 +43,6 @@ export interface Heard {
 }
 
 interface PrincipalChange {
-  /** By Spring Security alone. */
   readonly before: string | undefined;
   /** Null: nobody; undefined: as before. */
   readonly after: string | null | undefined;

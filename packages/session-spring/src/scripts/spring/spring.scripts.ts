@@ -18,18 +18,12 @@ export type RenewedKeys = readonly [session: string, shadow: string, expirations
 
 const SCRIPTS = loadScripts(SCRIPT_SOURCES, 'spring');
 
-/**
- * The scripts that renew sessions as Spring does, and that look for what Spring leaves behind, each at one moment: what
- * they find was there. With `mends`, they mend it at the same moment, and return which of those that they were given it
- * is.
- */
+/** The scripts that change what Spring keeps, where no application of NestJS shares its sessions. */
 export class SpringScripts {
   readonly #run: RunScript<keyof typeof SCRIPTS>;
-  readonly #mends: 0 | 1;
 
-  constructor(client: Redis, mends = false) {
+  constructor(client: Redis) {
     this.#run = defineScripts(client, SCRIPTS);
-    this.#mends = mends ? 1 : 0;
   }
 
   /** Renews a live session. `prefix`: of all keys of the namespace. */
@@ -39,30 +33,14 @@ export class SpringScripts {
     return outcome === 'unreadable' ? { outcome, time } : { outcome };
   }
 
-  /** Members of a set or a sorted set, as they are stored, whose key is gone. */
-  async lostMembers<Member extends { readonly stored: Buffer; readonly key: string }>(
-    place: string,
-    all: readonly Member[],
-  ): Promise<Member[]> {
+  /** Removes those members of an index, as they are stored, whose session hash is gone. */
+  async removeLost(
+    index: string,
+    members: readonly { readonly stored: Buffer; readonly session: string }[],
+  ): Promise<void> {
+    const keys = [index, ...members.map(({ session }) => session)];
     // As bytes: those of Java are no text.
-    const args = [this.#mends, ...all.map(({ stored }) => stored)];
-    return chosen(all, await this.#run('remove-lost-members', [place, ...all.map(({ key }) => key)], args));
+    const stored = members.map((member) => member.stored);
+    await this.#run('remove-lost-members', keys, stored);
   }
-
-  /** Buckets without a time to live. They get as long as Spring keeps what has ended. */
-  async lastingBuckets<Bucket extends { readonly key: string }>(all: readonly Bucket[]): Promise<Bucket[]> {
-    const keys = all.map(({ key }) => key);
-    return chosen(all, await this.#run('mend-lasting-buckets', keys, [this.#mends]));
-  }
-
-  async incompleteSessions<Keys extends { readonly session: string; readonly shadow: string }>(
-    all: readonly Keys[],
-  ): Promise<Keys[]> {
-    const keys = all.flatMap(({ session, shadow }) => [session, shadow]);
-    return chosen(all, await this.#run('remove-incomplete-sessions', keys, [this.#mends]));
-  }
-}
-
-function chosen<T>(all: readonly T[], numbers: readonly number[]): T[] {
-  return numbers.map((number) => all[number - 1]!);
 }

@@ -16,7 +16,48 @@ import {
   removeCard,
   tell,
 } from './dom.js';
-import { bytes, count } from './words.js';
+import { bytes, count, duration } from './words.js';
+
+const ABOUT = { sessions: 'events of sessions', deadlines: 'deadlines that come' };
+
+export async function showGroups() {
+  const { groups } = await read('groups');
+  fill('group-list', groups.map(cardOfGroup), 'There are no groups.');
+}
+
+function cardOfGroup(group) {
+  const { name, of, lag, oldestUnread, pending, retrying, dropped, lostDeadLetters, consumers } = group;
+  const unread = oldestUnread ? [`${count(lag, 'event')}, the oldest from `, instant(oldestUnread)] : 'nothing';
+  const lost = `${count(dropped, 'event')}, ${count(lostDeadLetters, 'dead letter')}`;
+  const label = `Remove: group ${name}`;
+  return card(
+    JSON.stringify([of, name]),
+    make('h3', {}, foreign(name)),
+    facts([
+      ['Handles', ABOUT[of]],
+      ['Still to read', unread],
+      ['In work', count(pending, 'event')],
+      ['Waits for a retry', count(retrying, 'event')],
+      ['Lost', dropped + lostDeadLetters === 0 ? 'nothing' : lost],
+      ['Instances', consumers.length === 0 ? 'none' : make('ul', {}, ...consumers.map(instanceOf))],
+    ]),
+    bar(rights.removeGroup && button('Remove', () => removeGroup(group), { className: 'danger', label })),
+  );
+}
+
+function instanceOf({ name, pending, idle }) {
+  const heard = idle < 1 ? 'now' : `${duration(idle)} ago`;
+  return make('li', {}, foreign(name), `: last heard of ${heard}, ${count(pending, 'event')} in work`);
+}
+
+async function removeGroup({ name, of }) {
+  const text =
+    'Events that it has not handled are not kept for it any more. Remove only a group that no instance uses.';
+  if (!(await confirmed(['Remove the group ', foreign(name), '?'], text, 'Remove it'))) return;
+  await remove('groups', { of, name });
+  tell('The group is removed.');
+  await showGroups();
+}
 
 const WHAT = {
   created: 'A session was created',
@@ -34,7 +75,7 @@ let next = [];
 
 export async function showLetters() {
   const page = await read('dead-letters');
-  fill('letter-list', page.deadLetters.map(cardOf), 'There are none.');
+  fill('letter-list', page.deadLetters.map(cardOfLetter), 'There are none.');
   goOn(page.next);
   const isEmpty = page.deadLetters.length === 0;
   $('replay-all').hidden = isEmpty || !rights.replay;
@@ -52,7 +93,7 @@ async function showMore() {
   const pages = await Promise.all(wanted.map((query) => read('dead-letters', query)));
   // The list may have been shown anew meanwhile.
   if (next !== wanted) return;
-  $('letter-list').append(...pages.flatMap(({ deadLetters }) => deadLetters).map(cardOf));
+  $('letter-list').append(...pages.flatMap(({ deadLetters }) => deadLetters).map(cardOfLetter));
   goOn(pages.flatMap((page) => page.next));
 }
 
@@ -61,7 +102,7 @@ function goOn(following) {
   $('more-letters').hidden = next.length === 0;
 }
 
-function cardOf(letter) {
+function cardOfLetter(letter) {
   const { id, time, reason, group, handler, attempts, event, omittedBytes, canBeReplayed } = letter;
   const what = event ? (WHAT[event.type] ?? event.type) : 'Something that is no event';
   const data = event?.value === undefined ? undefined : json(event.value);

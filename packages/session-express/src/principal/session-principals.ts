@@ -24,10 +24,31 @@ export type NoPrincipalReport = (reason: NoPrincipalReason, request: IncomingMes
 export class SessionPrincipals implements SessionRule {
   readonly #recorders = new WeakMap<TrackedSession, PrincipalRecorder>();
 
+  /** @param isAdmitted whether a session can always get a principal */
   constructor(
     private readonly rule: PrincipalRule,
     private readonly report: NoPrincipalReport,
+    private readonly isAdmitted: boolean,
   ) {}
+
+  /**
+   * Before the response. Gives a session that was stored before the option `principal` was this function the principal
+   * that it finds: otherwise `Sessions.endAll()` misses it until the next change. Looks only where a request renews its
+   * session, so at most once per `touchInterval`. Never throws: what is wrong with the session, its next save says.
+   */
+  adopt({ existing, touch }: RequestSession): void {
+    if (this.rule.passportKeys || !touch?.isDue || !existing || !isUnchanged(existing)) return;
+    const { storedName: name } = this.#of(existing);
+    if (name === undefined || name === existing.principalName) return;
+    warnOnce(this.isAdmitted ? ADOPTED : NOT_ADOPTED);
+    if (!this.isAdmitted) return;
+    try {
+      if (existing.principalName === undefined) existing.adoptPrincipal(name);
+      else existing.setPrincipal(name);
+    } catch {
+      // It holds as much as it may, or cannot get another token any more: nothing has changed.
+    }
+  }
 
   beforeSave(session: Session): void {
     if (session.attributeNames.length > 0) this.#of(session).record();
@@ -78,7 +99,7 @@ class PrincipalRecorder {
     if (name === session.principalName) return;
     // The client would be told that it is signed in, and be nobody.
     if (session.signsIn) throw new SessionStateError(SIGN_IN_NOT_FOUND);
-    if (name !== undefined && session.keepsId && this.#storedName === name) return this.#adopt(name);
+    if (name !== undefined && session.keepsId && this.storedName === name) return this.#adopt(name);
     session.setPrincipal(name);
   }
 
@@ -108,10 +129,14 @@ class PrincipalRecorder {
     if (session.response && session.principalName === undefined) session.adoptPrincipal(name);
   }
 
-  get #storedName(): string | undefined {
-    const { session } = this;
-    const read = (name: string) => session.peekStored(name);
-    return nameIfFound(this.rule, propertiesOf(session.storedNames, read));
+  /** Whom the rule finds in what the store has; undefined also where it throws. */
+  get storedName(): string | undefined {
+    const { session, rule } = this;
+    try {
+      return rule.nameIn(propertiesOf(session.storedNames, (name) => session.peekStored(name)));
+    } catch {
+      return undefined;
+    }
   }
 
   /**
@@ -215,53 +240,9 @@ const SIGN_IN_NOT_FOUND =
   'find the name that signIn(name) got: after the call, and before the save, assign the property that the function reads, ' +
   'or set `principal: false` and let signIn() alone decide';
 
-/**
- * Gives sessions that were stored before the option `principal` was a function, or was another one, the principal that
- * it finds: otherwise `Sessions.endAll()` misses them until the next change. Looks only where a request renews its
- * session, so at most once per `touchInterval`.
- */
-export class PrincipalAdoption {
-  /** @param isAdmitted whether a session can always get a principal */
-  constructor(
-    private readonly rule: PrincipalRule | undefined,
-    private readonly isAdmitted: boolean,
-  ) {}
-
-  /** Before the response. Never throws: what is wrong with the session, its next save says. */
-  adopt({ existing, touch }: RequestSession): void {
-    const { rule } = this;
-    if (!rule || rule.passportKeys || !touch?.isDue || !existing || !isUnchanged(existing)) return;
-    const name = nameIn(rule, existing);
-    if (name === undefined || name === existing.principalName) return;
-    warnOnce(this.isAdmitted ? ADOPTED : NOT_ADOPTED);
-    if (!this.isAdmitted) return;
-    try {
-      if (existing.principalName === undefined) existing.adoptPrincipal(name);
-      else existing.setPrincipal(name);
-    } catch {
-      // It holds as much as it may, or cannot get another token any more: nothing has changed.
-    }
-  }
-}
-
 /** A save of changes asks the rule by itself. */
 function isUnchanged(session: TrackedSession): boolean {
   return !session.isNew && !session.isGone && !session.isOver && !session.isSet && !session.response?.headersSent;
-}
-
-function nameIn(rule: PrincipalRule, session: TrackedSession): string | undefined {
-  return nameIfFound(
-    rule,
-    propertiesOf(session.attributeNames, (name) => session.peekAttribute(name)),
-  );
-}
-
-function nameIfFound(rule: PrincipalRule, properties: SessionProperties): string | undefined {
-  try {
-    return rule.nameIn(properties);
-  } catch {
-    return undefined;
-  }
 }
 
 /** Each is read when the function of the option asks for it. */
