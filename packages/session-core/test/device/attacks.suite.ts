@@ -99,7 +99,7 @@ export function describeAttacks({ startDevices, signedIn }: Devices): void {
       expect(await stored(store)).toEqual(before);
     });
 
-  it('(4) a new offer cannot be had once the browser has registered', async () => {
+    it('(4) a new offer cannot be had once the browser has registered', async () => {
       const { browser, clock } = await signedIn();
       const thief = thiefOf(browser);
       for (let minutes = 0; minutes < 4; minutes++) {
@@ -306,12 +306,12 @@ export function describeAttacks({ startDevices, signedIn }: Devices): void {
       await expectOwnerServed(browser);
     });
 
-  it('(8) a registration opens nothing a minute later', async () => {
-    const { browser, clock } = await startDevices();
+    it('(8) a registration opens nothing a minute later', async () => {
+      const { browser, clock } = await startDevices();
       const offer = offerIn(await browser.send('POST', '/sign-in'))!;
       const key = newKey();
       await browser.register(offer.path, offer.challenge, key);
-    clock.advance(MINUTE + 1);
+      await clock.advance(MINUTE + 1);
       const recorded = { 'secure-session-response': proofBy(key, offer.challenge, true) };
       const answer = await new DeviceBrowser(browser.origin).send('POST', offer.path, recorded);
       expect([answer.status, answer.headers['set-cookie']]).toEqual([403, undefined]);

@@ -118,34 +118,34 @@ export function describeBoundSessions({ startDevices, signedIn }: Devices): void
       expect((await browser.get('/money')).body).toBe('money');
     });
 
-  it('leaves its place to a new sign-in of its user, and to nobody else', async () => {
-    const session: SessionModuleOptions = { maxSessions: { perPrincipal: 1, whenReached: 'refuse' } };
-    const { browser, store } = await signedIn(undefined, { platform, session });
-    browser.binding = undefined;
-    browser.jar.delete('SESSION-device');
-    expect((await browser.send('GET', '/inside')).status).toBe(401);
-    expect((await browser.thief(browser.origin).send('POST', '/become-bob')).status).toBe(201);
-    expect(await store.countByIndex('principal', 'ann')).toBe(1);
-    expect((await browser.post('/sign-in')).status).toBe(201);
-    expect(await store.countByIndex('principal', 'ann')).toBe(1);
-    expect((await new DeviceBrowser(browser.origin).post('/sign-in')).status).toBe(409);
-    await browser.get('/who');
-    expect((await browser.get('/money')).body).toBe('money');
-  });
+    it('leaves its place to a new sign-in of its user, and to nobody else', async () => {
+      const session: SessionModuleOptions = { maxSessions: { perPrincipal: 1, whenReached: 'refuse' } };
+      const { browser, store } = await signedIn(undefined, { platform, session });
+      browser.binding = undefined;
+      browser.jar.delete('SESSION-device');
+      expect((await browser.send('GET', '/inside')).status).toBe(401);
+      expect((await browser.thief(browser.origin).send('POST', '/become-bob')).status).toBe(201);
+      expect(await store.countByIndex('principal', 'ann')).toBe(1);
+      expect((await browser.post('/sign-in')).status).toBe(201);
+      expect(await store.countByIndex('principal', 'ann')).toBe(1);
+      expect((await new DeviceBrowser(browser.origin).post('/sign-in')).status).toBe(409);
+      await browser.get('/who');
+      expect((await browser.get('/money')).body).toBe('money');
+    });
 
-  it('is named as what is missing where a CSRF token cannot be that of the session', async () => {
-    const providers = [{ provide: APP_GUARD, useExisting: CsrfGuard }];
-    const { browser, clock } = await startDevices(undefined, { platform, controllers: [TokenRoutes], providers });
-    const post = (path: string, token: string) => browser.post(path, { 'x-csrf-token': token });
-    expect((await post('/in', (await browser.get('/token')).body)).status).toBe(201);
-    const { body: token } = await browser.get('/token');
-    expect((await post('/pay', token)).body).toBe('paid');
-    browser.binding = undefined;
-    browser.jar.delete('SESSION-device');
-    await clock.advance(MINUTE);
-    expect(JSON.parse((await post('/pay', token)).body)).toMatchObject({ reason: 'device-proof-missing' });
-    expect((await post('/in', (await browser.get('/token')).body)).status).toBe(201);
-  });
+    it('is named as what is missing where a CSRF token cannot be that of the session', async () => {
+      const providers = [{ provide: APP_GUARD, useExisting: CsrfGuard }];
+      const { browser, clock } = await startDevices(undefined, { platform, controllers: [TokenRoutes], providers });
+      const post = (path: string, token: string) => browser.post(path, { 'x-csrf-token': token });
+      expect((await post('/in', (await browser.get('/token')).body)).status).toBe(201);
+      const { body: token } = await browser.get('/token');
+      expect((await post('/pay', token)).body).toBe('paid');
+      browser.binding = undefined;
+      browser.jar.delete('SESSION-device');
+      await clock.advance(MINUTE);
+      expect(JSON.parse((await post('/pay', token)).body)).toMatchObject({ reason: 'device-proof-missing' });
+      expect((await post('/in', (await browser.get('/token')).body)).status).toBe(201);
+    });
 
     it('is followed by another at a sign-in with a proof, offered in its response', async () => {
       const { browser, clock } = await signedIn(undefined, { platform });

@@ -19,7 +19,6 @@ import {
   Session,
   type SessionModuleOptions,
 } from '../../src/index.js';
-import { resolveSessionOptions } from '../../src/configuration/session.options.js';
 import type { DeviceBinding } from '../../src/device/device-binding.js';
 import { DEVICE_ATTRIBUTE } from '../../src/session/attribute-names.js';
 import { TrackedSession } from '../../src/session/tracked-session.js';
@@ -139,8 +138,8 @@ export function describeDeviceEndpoints({ startDevices, signedIn }: Devices): vo
   describe('a registration', () => {
     it('tells the browser all that it needs, and nothing else', async () => {
       const options = { exclude: ['/assets', '/favicon.ico'], refreshFrom: ['login.example', '*.mail.example'] };
-    const session = { csrf: { trustedOrigins: ['https://app.shop.test:8444', 'http://localhost:5173'] } };
-    const { browser, store } = await startDevices(options, { session });
+      const session = { csrf: { trustedOrigins: ['https://app.shop.test:8444', 'http://localhost:5173'] } };
+      const { browser, store } = await startDevices(options, { session });
       const { path, challenge } = offerIn(await browser.send('POST', '/sign-in'))!;
       const { headers, body } = await browser.send('POST', path, {
         'secure-session-response': proofBy(newKey(), challenge, true),
@@ -162,7 +161,7 @@ export function describeDeviceEndpoints({ startDevices, signedIn }: Devices): vo
           })),
         },
         credentials: [{ type: 'cookie', name: 'SESSION-device', attributes: 'Path=/; HttpOnly; Secure; SameSite=Lax' }],
-      allowed_refresh_initiators: ['login.example', '*.mail.example', 'app.shop.test', 'localhost'],
+        allowed_refresh_initiators: ['login.example', '*.mail.example', 'app.shop.test', 'localhost'],
       });
       expect(headers['set-cookie']).toEqual([
         expect.stringMatching(/^SESSION-device=[^;]+; Max-Age=600; Path=\/; HttpOnly; Secure; SameSite=Lax$/),

@@ -2,7 +2,7 @@ import { Controller, Get } from '@nestjs/common';
 import { Authenticated, OnSecurityEvent, SessionStoreError } from '../../src/index.js';
 import { DEVICE_ATTRIBUTE } from '../../src/session/attribute-names.js';
 import { TrackedSession } from '../../src/session/tracked-session.js';
-import { type GatedStore, replaceMethods } from '../support/gated.repository.js';
+import { type GatedStore, replaceMethods, STORE_FAILURE } from '../support/gated.repository.js';
 import { DeviceRoutes, type Devices, heard, MINUTE } from './device.app.js';
 import { type Answer, challengeIn, type DeviceBrowser, newKey, offerIn, proofBy } from './device.browser.js';
 
@@ -232,15 +232,18 @@ export function describeFailureTable({ startDevices, signedIn }: Devices): void 
       expect(await originFor('https://shop.test')).toBe('https://shop.test');
     });
 
-  it('(33) that the store made, and failed, is offered again, and leaves nobody out meanwhile', async () => {
-    const { browser, clock, store, register } = await offered(platform);
-    const write = store.write.bind(store);
-    store.write = async (change) => {
-      await write(change);
-      throw STORE_FAILURE;
-    };
-    expect((await register()).status).toBe(503);
-    store.write = write;
+    it('(33) that the store made, and failed, is offered again, and leaves nobody out meanwhile', async () => {
+      const { browser, clock, store, register } = await offered(platform);
+      let isBroken = true;
+      replaceMethods(store, ({ write }) => ({
+        write: async (change) => {
+          const reply = await write(change);
+          if (isBroken) throw STORE_FAILURE;
+          return reply;
+        },
+      }));
+      expect((await register()).status).toBe(503);
+      isBroken = false;
       expect((await browser.get('/inside')).body).toBe('in');
       await clock.advance(MINUTE);
       expect((await browser.get('/inside')).body).toBe('in');

@@ -7,6 +7,7 @@ import { LeakGuard } from '@nest-session/test-infrastructure';
 import { HttpAgent } from '@nest-session/testing';
 import express from 'express';
 import { Authenticated, Session, type SessionModuleOptions } from '../../src/index.js';
+import { GatedRepository } from '../support/gated.repository.js';
 import { closeApps, startApp } from '../support/session.app.js';
 
 LeakGuard.install();
@@ -134,11 +135,12 @@ describe('an application inside of another one', () => {
     ['both with the same one', { maxAge: '1h' }],
   ])('sends its cookies, %s', async (_, cookie) => {
     const touchInterval = 0;
-    const inner = await startApp({ controllers: [Routes], session: { cookie: cookie!, touchInterval } });
+    const store = new GatedRepository();
+    const inner = await startApp({ store, controllers: [Routes], session: { cookie: cookie!, touchInterval } });
     const outer = await startApp({
       controllers: [Routes],
       session: { cookie: { maxAge: '1h' }, touchInterval },
-      store: inner.store,
+      store,
       configure: (app) => app.use('/inner', inner.app.getHttpAdapter().getInstance()),
     });
     const browser = new HttpAgent(outer.origin);
