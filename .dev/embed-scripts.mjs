@@ -53,11 +53,13 @@ export default function embedScripts() {
 }
 
 function knownLines() {
+  const { again, ...levels } = JSON.parse(readFileSync(`${LINES}log-lines.json`, 'utf8'));
   const text = '{ readonly means: string; readonly do: string; readonly see?: string }';
   return [
     '// Written by .dev/embed-scripts.mjs out of log-lines.json: change that.\n',
     `type KnownLines = Readonly<Record<string, Readonly<Record<string, ${text}>>>>;\n`,
-    `export const KNOWN_LINES: KnownLines = ${readFileSync(`${LINES}log-lines.json`, 'utf8').trim()};\n`,
+    `export const KNOWN_LINES: KnownLines = ${JSON.stringify(levels, null, 2)};\n`,
+    `export const AGAIN: readonly string[] = ${JSON.stringify(again, null, 2)};\n`,
   ].join('');
 }
 

@@ -25,10 +25,13 @@ export interface KnownLine extends KnownTexts {
 
 export function knownLines(): KnownLine[] {
   const path = join(ROOT, 'packages/session-cli/src/explanation/log-lines.json');
-  const byLevel = JSON.parse(readFileSync(path, 'utf8')) as Record<string, Record<string, KnownTexts>>;
-  return Object.entries(byLevel).flatMap(([level, lines]) =>
+  const { again, ...byLevel } = JSON.parse(readFileSync(path, 'utf8')) as Record<string, Record<string, KnownTexts>> & {
+    readonly again: readonly string[];
+  };
+  const known = Object.entries(byLevel).flatMap(([level, lines]) =>
     Object.entries(lines).map(([line, texts]) => ({ line, level, ...texts })),
   );
+  return [...known, ...again.map((line) => ({ line, level: 'log', means: 'It works again.', do: 'Nothing.' }))];
 }
 
 /** Files that hand on what others write. */

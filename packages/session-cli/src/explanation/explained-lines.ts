@@ -1,5 +1,5 @@
 import { stripVTControlCharacters } from 'node:util';
-import { KNOWN_LINES } from './known-lines.js';
+import { AGAIN, KNOWN_LINES } from './known-lines.js';
 
 export interface KnownLine {
   /** `...` stands for what differs. */
@@ -11,9 +11,12 @@ export interface KnownLine {
   readonly see?: string;
 }
 
-const ALL = Object.entries(KNOWN_LINES).flatMap(([level, lines]) =>
-  Object.entries(lines).map(([line, texts]): KnownLine => ({ line, level, ...texts })),
-);
+const ALL: readonly KnownLine[] = [
+  ...Object.entries(KNOWN_LINES).flatMap(([level, lines]) =>
+    Object.entries(lines).map(([line, texts]) => ({ line, level, ...texts })),
+  ),
+  ...AGAIN.map((line) => ({ line, level: 'log', means: 'What had failed works again.', do: 'Nothing.' })),
+];
 
 interface Explanation {
   /** Each once, in the order in which they came. */
