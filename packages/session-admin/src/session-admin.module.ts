@@ -60,10 +60,7 @@ export class SessionAdminModule {
     if (!sessions && !deadlines) throw new InvalidSessionOptionsError('SessionAdminModule', [NO_STORE]);
   }
 
-  /**
-   * Returns the module for the imports of a module that can inject the guards.
-   * @throws InvalidSessionOptionsError at start, which names all problems of the options
-   */
+  /** For the imports of a module that can inject the guards. Wrong options fail the start with an error of all. */
   static forRoot<Request extends object = AdminRequest>(options: SessionAdminModuleOptions<Request>): DynamicModule {
     try {
       const resolved = resolveAdminOptions(options);

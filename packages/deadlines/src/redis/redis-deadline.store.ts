@@ -60,7 +60,6 @@ export class RedisDeadlineReader implements StoreReader<DeadlineReading> {
   }
 }
 
-/** The deadlines of all partitions that wait, by their names. */
 export async function waitingDeadlines(
   connection: RequestConnection,
   scripts: ScriptsOn<DeadlineScripts>,

@@ -34,7 +34,6 @@ export class RequestConnection {
   readonly #commandTimeout: number;
   readonly #calls: WaitingCalls<Call>;
   readonly #batches = new WeakMap<Redis, WriteBatch>();
-  /** Of connections on which writes wait for replicas. */
   readonly #replicated = new WeakMap<Redis, ReplicatedWrites>();
 
   constructor(

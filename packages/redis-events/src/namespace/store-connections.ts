@@ -150,7 +150,6 @@ function unlessAnswered(error: unknown): void {
 }
 
 const INTERVAL = 5000;
-// Milliseconds.
 const RENEWAL = 60_000;
 
 /** Asks for the time over connections that networks forget, and logs in again before a changed password is invalid. */

@@ -40,7 +40,6 @@ export class AdminGuard implements CanActivate, OnModuleInit {
     @Inject(SecurityReports) private readonly reports: SecurityReports,
   ) {}
 
-  /** @throws InvalidSessionOptionsError for a guard that cannot be injected */
   async onModuleInit(): Promise<void> {
     const { guards, isOpen, path } = this.options;
     if (isOpen) logger.warn(`The admin of sessions at ${JSON.stringify(path)} has no guards of its own: ${IS_OPEN}`);
@@ -49,7 +48,6 @@ export class AdminGuard implements CanActivate, OnModuleInit {
     this.#guards = found;
   }
 
-  /** @throws CsrfError for an action of a page of another origin; ForbiddenException that says what is not allowed */
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const response: unknown = context.switchToHttp().getResponse();
     const request = context.switchToHttp().getRequest<RoutedRequest>();

@@ -75,7 +75,6 @@ export class UserSessions {
     return this.#page(request, count, all, offset, limit, (name) => (name ?? username) === username);
   }
 
-  /** @throws NotFoundException for an index that the application does not have */
   async listBy(request: object, index: string, value: string, offset: number, limit: number) {
     if (!this.indexes.includes(index)) throw new NotFoundException('This application has no such index');
     const repository = this.#repository as IndexedSessionRepository;

@@ -4,7 +4,6 @@ import { shownError } from '@nest-session/core/internal';
 import { infoOf, isAnswer } from '@nest-session/redis-events/internal';
 import type { ReachedRedis } from '../command/store-access.js';
 
-// Milliseconds.
 const PATIENCE = 3000;
 const PINGS = 20;
 

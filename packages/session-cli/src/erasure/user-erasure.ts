@@ -36,11 +36,7 @@ const IDS_PER_CALL = 50;
 const PER_CALL = { events: 100, deadLetters: 10 };
 const FIELD = ATTRIBUTE_FIELD + PRINCIPAL_ATTRIBUTE;
 
-/**
- * Erases what a namespace keeps of a user: sessions, also those that have ended and whose data was kept for handlers;
- * events and dead letters with the name or with the data. It finds the sessions by the index of principals, which is
- * not encrypted, and what has no session any more by the name itself.
- */
+/** Finds sessions by their index of principals, which is not encrypted, and what is left of others by the name. */
 export class UserErasure {
   readonly #scripts: ErasureScripts;
   readonly #streams: EventStreamScripts;

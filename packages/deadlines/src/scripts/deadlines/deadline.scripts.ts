@@ -19,7 +19,6 @@ import {
 import { LUA_SOURCES } from '../lua-sources.js';
 import type { DeadlineKeys } from '../../redis/deadline-keys.js';
 
-/** A deadline to schedule, as Redis gets it. */
 export interface DeadlineToWrite extends Omit<NewDeadline, 'text'> {
   readonly member: string;
   /** `text`: undefined without data. `dataKey`: the wrapped key with which it is encrypted; undefined: it is not. */
@@ -62,7 +61,6 @@ const NO_DATA = '-';
 
 const SCRIPTS = loadScripts({ ...EVENT_SOURCES, ...LUA_SOURCES }, 'deadlines');
 
-/** The scripts for deadlines. Each call is for one partition. */
 export class DeadlineScripts {
   readonly #run: RunScript<keyof typeof SCRIPTS>;
 
@@ -108,7 +106,6 @@ export class DeadlineScripts {
     return Array.from({ length: reply.length / 2 }, (_, i) => place(i));
   }
 
-  /** Reads how many deadlines of a partition wait, by their names. */
   async lookAt(keys: DeadlineKeys): Promise<WaitingReading[]> {
     const reply = await this.#run<(string | number)[]>('look-at-deadlines', [keys.names], [keys.prefix]);
     return Array.from({ length: reply.length / 3 }, (_, i) => {

@@ -17,7 +17,6 @@ export interface ErasedPrincipal {
 
 const SCRIPTS = loadScripts({ ...SCRIPT_SOURCES, ...LUA_SOURCES }, 'erasure');
 
-/** The scripts that erase what is kept of a principal. Each call is for one partition. */
 export class ErasureScripts {
   readonly #run: RunScript<keyof typeof SCRIPTS>;
 
