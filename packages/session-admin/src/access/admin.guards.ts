@@ -14,7 +14,7 @@ import { HttpAdapterHost, ModuleRef, ModulesContainer, Reflector } from '@nestjs
 import { CsrfError, InvalidSessionOptionsError } from '@nest-session/core';
 import { isObservable, lastValueFrom } from 'rxjs';
 import { isFromOtherOrigin, refusalBody, requestOf, requestSessionOf, SAFE_METHODS } from '@nest-session/core/internal';
-import { logger, SecurityReports } from '../audit/admin-actions.js';
+import { logger, SECURITY_REPORTS, type SecurityReports } from '../audit/admin-actions.js';
 import {
   ADMIN_OPTIONS,
   type AdminRight,
@@ -37,7 +37,7 @@ export class AdminGuard implements CanActivate, OnModuleInit {
     @Inject(ModulesContainer) private readonly modules: ModulesContainer,
     @Inject(HttpAdapterHost) private readonly host: HttpAdapterHost,
     @Inject(Reflector) private readonly reflector: Reflector,
-    @Inject(SecurityReports) private readonly reports: SecurityReports,
+    @Inject(SECURITY_REPORTS) private readonly reports: SecurityReports,
   ) {}
 
   async onModuleInit(): Promise<void> {
@@ -78,7 +78,7 @@ export class AdminGuard implements CanActivate, OnModuleInit {
     if (SAFE_METHODS.includes(request.method) || !isFromOtherOrigin(request, platform, NOBODY)) return;
     const reason = 'cross-origin';
     const { id: sessionId, principalName } = requestSessionOf(request)?.existing ?? {};
-    this.reports.report('refused-origin', { request, sessionId, principalName, reason });
+    this.reports?.report('refused-origin', { request, sessionId, principalName, reason });
     throw new CsrfError(reason);
   }
 

@@ -1,5 +1,5 @@
 import { stripVTControlCharacters } from 'node:util';
-import { AGAIN, KNOWN_LINES } from './known-lines.js';
+import { LINES_BY_LEVEL, SHARED_LINES } from './known-lines.js';
 
 export interface KnownLine {
   /** `...` stands for what differs. */
@@ -12,10 +12,10 @@ export interface KnownLine {
 }
 
 const ALL: readonly KnownLine[] = [
-  ...Object.entries(KNOWN_LINES).flatMap(([level, lines]) =>
+  ...Object.entries(LINES_BY_LEVEL).flatMap(([level, lines]) =>
     Object.entries(lines).map(([line, texts]) => ({ line, level, ...texts })),
   ),
-  ...AGAIN.map((line) => ({ line, level: 'log', means: 'What had failed works again.', do: 'Nothing.' })),
+  ...SHARED_LINES.flatMap(({ lines, ...texts }) => lines.map((line) => ({ line, ...texts }))),
 ];
 
 interface Explanation {
