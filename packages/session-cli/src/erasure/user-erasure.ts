@@ -41,13 +41,7 @@ export class UserErasure {
   readonly #scripts: ErasureScripts;
   readonly #streams: EventStreamScripts;
   readonly #principal: { readonly hash: string; readonly text: string };
-  readonly #erased = {
-    live: 0,
-    ended: 0,
-    events: 0,
-    deadLetters: 0,
-    ledgers: 0,
-  };
+  readonly #erased = { live: 0, ended: 0, events: 0, deadLetters: 0, ledgers: 0 };
   readonly #ids = new Set<string>();
   #looked = 0;
 

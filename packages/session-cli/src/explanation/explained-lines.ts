@@ -18,16 +18,10 @@ const ALL: readonly KnownLine[] = [
   ...SHARED_LINES.flatMap(({ lines, ...texts }) => lines.map((line) => ({ line, ...texts }))),
 ];
 
-interface Explanation {
-  /** Each once, in the order in which they came. */
-  readonly known: readonly KnownLine[];
-  readonly unknown: number;
-}
-
 const VARIES = '...';
 
-/** Finds what is known of the lines in a text, as they stand in a log: with or without what a logger puts around. */
-export function explainLines(text: string): Explanation {
+/** Of a text as it stands in a log, with or without what a logger puts around: the lines that are known, each once. */
+export function explainLines(text: string) {
   const lines = text.split('\n').filter((line) => line.trim() !== '');
   const found = lines.map(knownLine);
   const known = new Set(found.filter((line) => line !== undefined));
