@@ -59,7 +59,9 @@ export class AdminGuard implements CanActivate, OnModuleInit {
     if (!this.#guards) throw new ForbiddenException(refusalBody('admin-not-allowed'));
     if (this.options.isOpen && !isAsWritten(request)) throw new NotFoundException(SPELLING);
     for (const guard of this.#guards) {
-      if (!(await isLetIn(guard, context))) throw new ForbiddenException(refusalBody('admin-not-allowed'));
+      const reply = await guard.canActivate(context);
+      const isLetIn = isObservable(reply) ? await lastValueFrom(reply) : reply;
+      if (!isLetIn) throw new ForbiddenException(refusalBody('admin-not-allowed'));
     }
     this.#refuseOtherOrigins(request);
     const rights = resolveRights(await this.options.access(request));
@@ -136,11 +138,6 @@ export function scopeOf(guard: Type, decorate: NotesScope = Injectable): Scope {
   const key = Reflect.getOwnMetadataKeys(Probe).find((each) => scopeAt(each, Probe) === Scope.REQUEST) as unknown;
   if (key === undefined) throw new TypeError('This version of Nest does not tell its scope: use another version');
   return scopeAt(key, guard) ?? Scope.DEFAULT;
-}
-
-async function isLetIn(guard: CanActivate, context: ExecutionContext): Promise<boolean> {
-  const reply = await guard.canActivate(context);
-  return isObservable(reply) ? lastValueFrom(reply) : reply;
 }
 
 function cannotInject(guard: Type<CanActivate>, error: unknown): string {

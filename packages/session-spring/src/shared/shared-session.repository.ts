@@ -174,7 +174,8 @@ export class SharedSessionRepository extends IndexedSessionRepository {
       case 'delete':
         return this.connection.write((client) => this.#scripts(client).delete(change), prefix);
       case 'touch': {
-        const touch = (client: Redis) => this.#update(client, touching(change.id));
+        const nothing = { kind: 'update', id: change.id, attributes: new Map(), indexes: new Map() } as const;
+        const touch = (client: Redis) => this.#update(client, nothing);
         // No request waits for it.
         const { outcome } = await this.connection.write(touch, prefix, { awaitsReplicas: false });
         return { outcome: outcome === 'saved' ? 'touched' : outcome === 'forwarded' ? 'forwarded' : 'gone' };
@@ -210,10 +211,6 @@ function isOf(principal: string, { attributes }: SessionRecord): boolean {
   const all = new Map(attributes);
   const name = all.get(PRINCIPAL_ATTRIBUTE);
   return name === undefined ? all.has(SECURITY_CONTEXT) : name === JSON.stringify(principal);
-}
-
-function touching(id: string): UpdateSession {
-  return { kind: 'update', id, attributes: new Map(), indexes: new Map() };
 }
 
 /** A name that Spring Security has in its context is left to that: it would stay when somebody else signs in. */
