@@ -61,7 +61,7 @@ export class BeanstalkdSessionTimer implements SessionTimer {
   }
 
   /** beanstalkd cancels by the number of a job, and to ask once about what has ended costs less than to keep these. */
-  async cancel(): Promise<void> {}
+  async cancel(_id: string): Promise<void> {}
 
   async stop(): Promise<void> {
     this.#stopping.abort();

@@ -123,7 +123,7 @@ export class SharedSessionRepository extends IndexedSessionRepository {
       load: (some: readonly string[]) => this.load(some),
     };
     const listed = () => this.connection.run((client) => listedIds(client, spring, value), spring.index(value));
-    // Spring leaves a session under a former name that it has not loaded itself, and ones that are over until it notices.
+    // Spring leaves sessions under a former name that it has not loaded itself, and those that are over at first.
     return lookUpListed(listed, source, (record) => isOf(value, record));
   }
 
