@@ -53,11 +53,14 @@ export default function embedScripts() {
 }
 
 function knownLines() {
-  const text = '{ readonly means: string; readonly do: string; readonly see?: string }';
+  const { shared, ...levels } = JSON.parse(readFileSync(`${LINES}log-lines.json`, 'utf8'));
   return [
     '// Written by .dev/embed-scripts.mjs out of log-lines.json: change that.\n',
-    `type KnownLines = Readonly<Record<string, Readonly<Record<string, ${text}>>>>;\n`,
-    `export const KNOWN_LINES: KnownLines = ${readFileSync(`${LINES}log-lines.json`, 'utf8').trim()};\n`,
+    'interface Texts { readonly means: string; readonly do: string; readonly see?: string }\n',
+    'type Shared = Texts & { readonly level: string; readonly lines: readonly string[] };\n',
+    'type ByLine = Readonly<Record<string, Readonly<Record<string, Texts>>>>;\n',
+    `export const LINES_BY_LEVEL: ByLine = ${JSON.stringify(levels, null, 2)};\n`,
+    `export const SHARED_LINES: readonly Shared[] = ${JSON.stringify(shared, null, 2)};\n`,
   ].join('');
 }
 

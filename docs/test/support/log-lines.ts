@@ -25,10 +25,16 @@ export interface KnownLine extends KnownTexts {
 
 export function knownLines(): KnownLine[] {
   const path = join(ROOT, 'packages/session-cli/src/explanation/log-lines.json');
-  const byLevel = JSON.parse(readFileSync(path, 'utf8')) as Record<string, Record<string, KnownTexts>>;
-  return Object.entries(byLevel).flatMap(([level, lines]) =>
+  const { shared, ...byLevel } = JSON.parse(readFileSync(path, 'utf8')) as Record<
+    string,
+    Record<string, KnownTexts>
+  > & {
+    readonly shared: readonly (Omit<KnownLine, 'line'> & { readonly lines: readonly string[] })[];
+  };
+  const known = Object.entries(byLevel).flatMap(([level, lines]) =>
     Object.entries(lines).map(([line, texts]) => ({ line, level, ...texts })),
   );
+  return [...known, ...shared.flatMap(({ lines, ...texts }) => lines.map((line) => ({ line, ...texts })))];
 }
 
 /** Files that hand on what others write. */

@@ -9,9 +9,11 @@ import {
   VERSION_NEUTRAL,
 } from '@nestjs/common';
 import { InvalidSessionOptionsError, SessionRepository, SkipCsrf } from '@nest-session/core';
+import { SecurityEvents } from '@nest-session/core/internal';
+import { type ResolvedSessionOptions, SESSION_OPTIONS } from '@nest-session/core/store';
 import { DeadlineHandlerModule, DeadlineStore } from '@nest-session/deadlines/internal';
 import { AdminGuard } from './access/admin.guards.js';
-import { AdminActions, SecurityReports } from './audit/admin-actions.js';
+import { AdminActions, SECURITY_REPORTS, type SecurityReports } from './audit/admin-actions.js';
 import {
   ADMIN_OPTIONS,
   type AdminRequest,
@@ -42,7 +44,15 @@ const CONTROLLERS: readonly Type[] = [
   providers: [
     // `forRoot()` replaces it.
     { provide: ADMIN_OPTIONS, useFactory: refuseBareClass },
-    SecurityReports,
+    {
+      provide: SECURITY_REPORTS,
+      inject: [
+        { token: SESSION_OPTIONS, optional: true },
+        { token: SecurityEvents, optional: true },
+      ],
+      useFactory: (sessions?: ResolvedSessionOptions, deadlines?: SecurityEvents): SecurityReports =>
+        sessions?.securityEvents ?? deadlines,
+    },
     AdminActions,
     UserSessions,
     EventSources,
@@ -60,10 +70,7 @@ export class SessionAdminModule {
     if (!sessions && !deadlines) throw new InvalidSessionOptionsError('SessionAdminModule', [NO_STORE]);
   }
 
-  /**
-   * Returns the module for the imports of a module that can inject the guards.
-   * @throws InvalidSessionOptionsError at start, which names all problems of the options
-   */
+  /** For the imports of a module that can inject the guards. Wrong options fail the start with an error of all. */
   static forRoot<Request extends object = AdminRequest>(options: SessionAdminModuleOptions<Request>): DynamicModule {
     try {
       const resolved = resolveAdminOptions(options);

@@ -1,19 +1,10 @@
-// the module
 export { RedisSessionModule } from './redis-session.module.js';
 export { type RedisAddressOptions } from '@nest-session/redis-events/internal';
 export type { RedisSessionModuleOptions, RedisSessionOptionsFactory } from './configuration/redis-session.options.js';
-
-// sessions
 export { RedisSessionRepository } from './repository/redis-session.repository.js';
-
-// encryption
 export { SessionEncryptionError } from './encryption/session-encryption.error.js';
-
-// expiry
 export { SESSION_CLEANUP_JOB, SessionExpirationSweeper } from './expiration/session-expiration.sweeper.js';
 export type { AskAboutSession, SessionTimer } from './timers/session-timer.js';
-
-// delivery of events
 export {
   type SessionDeadLetter,
   type SessionEventGroupInfo,

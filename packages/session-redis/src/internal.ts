@@ -21,7 +21,7 @@ export { DataKey, decrypt, encrypt } from './encryption/data-key.js';
 export { type EncryptionRules, writesPlain } from './encryption/session-encryption.js';
 export { SessionExpirationSweeper, tracedPoller } from './expiration/session-expiration.sweeper.js';
 export { countSessions } from './health/session-health.js';
-export { loadListed } from './keys/rotated-sessions.js';
+export { lookUpListed } from './keys/rotated-sessions.js';
 export { batchesOf, pages, storedSessionIds } from './keys/scan-pages.js';
 export { ATTRIBUTE_FIELD, ID_PATTERN, SessionKeys } from './keys/session-keys.js';
 export { SessionPartitions } from './keys/session-partitions.js';

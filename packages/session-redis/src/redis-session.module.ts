@@ -21,7 +21,6 @@ import {
 } from '@nest-session/core/internal';
 import { type ResolvedSessionOptions, SESSION_OPTIONS } from '@nest-session/core/store';
 import {
-  BackgroundLimiter,
   connectionToken,
   DuePoller,
   KeyspaceNotificationListener,
@@ -62,7 +61,6 @@ import {
   tracedPoller,
 } from './expiration/session-expiration.sweeper.js';
 import { TimedSessions } from './expiration/timed-sessions.js';
-import type { SessionKeys } from './keys/session-keys.js';
 import { SessionPartitions } from './keys/session-partitions.js';
 import { LimitAcrossPartitions } from './limits/limit-across-partitions.js';
 import { RedisForeignSessions } from './repository/redis-foreign-sessions.js';
@@ -128,14 +126,6 @@ class StartLog extends StoreStartLog {
 
 const OF_SESSION_MODULE = { token: SESSION_OPTIONS, optional: true };
 
-const OF_SWEEPER = [
-  connectionToken('background'),
-  BACKGROUND_SESSION_SCRIPTS,
-  SessionPartitions,
-  REDIS_SESSION_OPTIONS,
-  BackgroundLimiter,
-];
-
 const PROVIDERS: Provider[] = [
   ...sessionStoreProviders<RedisSessionModuleOptions>({
     module: 'RedisSessionModule',
@@ -175,13 +165,13 @@ const PROVIDERS: Provider[] = [
   RedisSessionRepository,
   { provide: IndexedSessionRepository, useExisting: RedisSessionRepository },
   { provide: ForeignSessions, useClass: RedisForeignSessions },
+  SessionExpirationSweeper,
+  SortedSetExpirationStore,
   {
-    provide: SessionExpirationSweeper,
-    inject: OF_SWEEPER,
-    useFactory: (...given: ConstructorParameters<typeof SessionExpirationSweeper>) =>
-      new SessionExpirationSweeper(...given),
+    provide: DuePoller,
+    inject: [SortedSetExpirationStore, SessionPartitions, PartitionSignals],
+    useFactory: tracedPoller,
   },
-  { provide: DuePoller, inject: [PartitionSignals, ...OF_SWEEPER], useFactory: poller },
   OlderSessionSweeper,
   ExpiredSessionListener,
   StartLog,
@@ -202,17 +192,6 @@ function repositoryOptions(
 ): RedisRepositoryOptions {
   const session = ofSessionModule(options, 'RedisSessionModule');
   return { ...session, serializer: serializer ?? session.serializer, encryption, namespace };
-}
-
-function poller(
-  signals: PartitionSignals,
-  client: Redis,
-  scripts: SessionScripts,
-  partitions: SessionPartitions,
-  { batchSize }: ResolvedRedisSessionOptions,
-  limiter: BackgroundLimiter,
-): DuePoller<SessionKeys> {
-  return tracedPoller(new SortedSetExpirationStore(client, scripts, batchSize, limiter), partitions, signals);
 }
 
 /**

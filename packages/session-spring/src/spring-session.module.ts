@@ -246,10 +246,7 @@ function repositoryOptions(
 @Global()
 @Module({ providers: PROVIDERS, exports: STORE_EXPORTS })
 export class SpringSessionModule {
-  /**
-   * The module with these options, for the imports of the root module. Wrong options fail the start with an
-   * InvalidSessionOptionsError that names all problems.
-   */
+  /** For the imports of the root module. Wrong options fail the start with an error that names all problems. */
   static forRoot(options: SpringSessionModuleOptions): DynamicModule {
     return SpringSessionOptionsModule.forRoot(options);
   }

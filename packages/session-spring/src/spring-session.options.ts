@@ -92,7 +92,6 @@ const NO_SPRING_JSON =
 /** The options with their defaults, and what Spring does not let choose. Times are milliseconds. */
 export type ResolvedSpringSessionOptions = ReturnType<typeof resolveSpringSessionOptions>;
 
-/** Checks the options and fills in the defaults. @throws InvalidSessionOptionsError naming all problems at once */
 export function resolveSpringSessionOptions(options: Partial<SpringSessionModuleOptions> = {}) {
   const reader = new OptionReader(MODULE, options);
   const isMode = (value: unknown): value is SpringMode => value === 'read' || value === 'shared';

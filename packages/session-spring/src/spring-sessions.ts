@@ -58,16 +58,12 @@ export class SpringCookieSessionIdResolver extends CookieSessionIdResolver {
 function withoutPadding(request: IncomingMessage): IncomingMessage {
   const { cookie } = request.headers;
   if (typeof cookie !== 'string') return request;
-  const plain = cookie.replace(PADDED, (text: string, value: string) => (isWhole(text) ? value : text));
+  const plain = cookie.replace(PADDED, (text: string, value: string) => (text.length % 4 === 0 ? value : text));
   if (plain === cookie) return request;
   return Object.create(request, { headers: { value: { ...request.headers, cookie: plain } } }) as IncomingMessage;
 }
 
 const PADDED = /(?<==)([\w-]+)={1,2}(?=\s*(?:;|$))/g;
-
-function isWhole(base64: string): boolean {
-  return base64.length % 4 === 0;
-}
 
 /** Another token that is Base64 of a well-formed one is as unlikely as guessing one. */
 function decoded(token: SessionToken): SessionToken {

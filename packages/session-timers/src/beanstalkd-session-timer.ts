@@ -22,8 +22,6 @@ const RETRY = 5000;
 const LONGEST_HOLD = 100;
 // As many as one call of the script claims.
 const BATCH_SIZE = 50;
-// Sessions, of about 150 bytes each.
-const MOST_REMEMBERED = 10_000;
 
 /** Lets beanstalkd decide when to ask about a session. That about a renewed one comes up to a second late. */
 export class BeanstalkdSessionTimer implements SessionTimer {
@@ -35,8 +33,6 @@ export class BeanstalkdSessionTimer implements SessionTimer {
   #stopping = new AbortController();
   /** The connection for everything except reservations, which block a connection. */
   #commands: Promise<BeanstalkdConnection> | undefined;
-  /** The jobs of sessions that this connection has scheduled, the oldest first. */
-  readonly #jobs = new Map<string, string>();
   #consumer: Promise<void> | undefined;
   /** The connection while it waits for a job. */
   #waiting: BeanstalkdConnection | undefined;
@@ -61,15 +57,11 @@ export class BeanstalkdSessionTimer implements SessionTimer {
   async schedule(id: string, delay: number): Promise<void> {
     const commands = await this.#commands;
     if (!commands) throw new Error('The timer was not started');
-    this.#remember(id, await commands.put(id, seconds(delay)));
+    await commands.put(id, seconds(delay));
   }
 
-  async cancel(id: string): Promise<void> {
-    const job = this.#jobs.get(id);
-    if (job === undefined) return;
-    this.#jobs.delete(id);
-    await (await this.#commands)?.delete(job);
-  }
+  /** beanstalkd cancels by the number of a job, and to ask once about what has ended costs less than to keep these. */
+  async cancel(_id: string): Promise<void> {}
 
   async stop(): Promise<void> {
     this.#stopping.abort();
@@ -90,8 +82,6 @@ export class BeanstalkdSessionTimer implements SessionTimer {
 
   /** Hands out jobs until a connection is lost. */
   async #serve(ask: AskAboutSession): Promise<void> {
-    // A restarted beanstalkd reuses the numbers of jobs that it has lost.
-    this.#jobs.clear();
     this.#commands = BeanstalkdConnection.open(this.#address);
     const commands = await this.#commands;
     try {
@@ -131,14 +121,6 @@ export class BeanstalkdSessionTimer implements SessionTimer {
     }
     if (delay === undefined) await connection.delete(job);
     else await connection.release(job, seconds(delay));
-  }
-
-  #remember(id: string, job: string): void {
-    this.#jobs.delete(id);
-    this.#jobs.set(id, job);
-    if (this.#jobs.size <= MOST_REMEMBERED) return;
-    const [oldest] = this.#jobs.keys();
-    this.#jobs.delete(oldest!);
   }
 }
 
@@ -212,9 +194,9 @@ export class BeanstalkdConnection {
     }
   }
 
-  /** Schedules a job, and returns its number. `delay`: whole seconds. */
-  put(text: string, delay: number): Promise<string> {
-    return this.#call(() => this.#client.put(text, { delay, priority: PRIORITY, ttr: TIME_TO_RUN }));
+  /** Schedules a job. `delay`: whole seconds. */
+  async put(text: string, delay: number): Promise<void> {
+    await this.#call(() => this.#client.put(text, { delay, priority: PRIORITY, ttr: TIME_TO_RUN }));
   }
 
   /** A job that is due; undefined if there is none now or, with `waits`, after a while. */

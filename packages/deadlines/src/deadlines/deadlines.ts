@@ -44,7 +44,6 @@ export type ResolvedDeadlineOptions = Readonly<Required<DeadlineModuleOptions>>;
 
 export const DEADLINE_OPTIONS = Symbol('DEADLINE_OPTIONS');
 
-/** @throws InvalidSessionOptionsError that names all problems at once */
 export function resolveDeadlineOptions(options: DeadlineModuleOptions = {}): ResolvedDeadlineOptions {
   const reader = new OptionReader('DeadlineModule', options);
   const resolved = {

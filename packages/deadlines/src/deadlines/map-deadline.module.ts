@@ -48,7 +48,6 @@ export interface MapDeadlineModuleOptions {
   serializer?: AttributeSerializer;
 }
 
-/** @throws InvalidSessionOptionsError that names all problems at once */
 export function resolveMapDeadlineOptions(options: MapDeadlineModuleOptions) {
   const reader = new OptionReader('MapDeadlineModule', options);
   const serializer = reader.value('serializer', isSerializer, 'an AttributeSerializer');
@@ -208,7 +207,6 @@ const LONGEST_WAIT = 1000;
 /** So that a search among many does not take all the time, however close together they are due. */
 const SHORTEST_WAIT = 2;
 
-/** How far the handlers of a deadline are. */
 interface Delivery {
   readonly fired: FiredDeadline;
   /** The number of the next attempt. */
@@ -259,14 +257,12 @@ export class MapDeadlineDelivery extends DeadlineEvents {
     this.#wakeBy(this.nextDue);
   }
 
-  /** Fires nothing more, and begins no retry. */
   stop(): void {
     this.#names = [];
     this.#wakeAt = Infinity;
     clearTimeout(this.#timer);
   }
 
-  /** Fires and tries again what is due now, and sleeps until the next one. */
   runDue(): void {
     for (const fired of this.store.takeDue(this.#names)) this.deliver(fired);
     const now = this.clock.now();
@@ -450,10 +446,7 @@ export class MapDeadlineModule implements OnApplicationBootstrap, BeforeApplicat
   /** @internal Import it. */
   constructor(@Inject(MapDeadlineDelivery) private readonly delivery: MapDeadlineDelivery) {}
 
-  /**
-   * Returns the module for the imports of the root module.
-   * @throws InvalidSessionOptionsError at start, which names all problems of the options
-   */
+  /** For the imports of the root module. Wrong options fail the start with an error that names all problems. */
   static forRoot(options: MapDeadlineModuleOptions = {}): DynamicModule {
     return { module: MapDeadlineModule, providers: [{ provide: MAP_DEADLINE_OPTIONS, useValue: options }] };
   }

@@ -5,7 +5,6 @@ import { type EntryKind, type NamespaceOwner, PartitionKeys, Partitions } from '
 export class DeadlineKeys extends PartitionKeys {
   /** ZSET of the names of which deadlines wait. The score is the epoch ms of the first one, or an earlier time. */
   readonly names = `${this.prefix}due`;
-  /** What the keys of deadlines begin with. */
   readonly deadlines = `${this.prefix}deadlines:`;
 
   /** ZSET of the deadlines of a name that wait. The score is the time in epoch ms. */

@@ -95,23 +95,18 @@ export class DeadlineSweeper extends DueSweeper<DeadlineKeys> implements DueList
     while (!signal?.aborted) {
       const fired = await this.limiter.run(() => this.scripts.fire(keys, this.#rules), keys.prefix);
       for (const each of fired.entries) tally.count(keys, each.id, each, Number(each.time), fired.now);
-      this.#tellOfBacklog(keys, fired.isFull);
+      // Once, until no partition has a backlog any more.
+      if (fired.isFull && this.#full.size === 0) logger.error(BACKLOG);
+      if (fired.isFull) this.#full.add(keys);
+      else this.#full.delete(keys);
       if (fired.isFull || fired.next !== 0) return fired.next;
     }
     return undefined;
   }
-
-  /** Once, until no partition has a backlog any more. */
-  #tellOfBacklog(keys: DeadlineKeys, isFull: boolean): void {
-    if (isFull && this.#full.size === 0) {
-      logger.error(
-        'Deadlines wait longer than they should, because `events.maxLength` events wait for their groups: see DeadlineEvents.list()',
-      );
-    }
-    if (isFull) this.#full.add(keys);
-    else this.#full.delete(keys);
-  }
 }
+
+const BACKLOG =
+  'Deadlines wait longer than they should, because `events.maxLength` events wait for their groups: see DeadlineEvents.list()';
 
 @Injectable()
 class DeadlineEventProducer extends EventProducer<DeadlineEvent> {

@@ -72,7 +72,6 @@ export const {
 
 type DeadlineIdentity = Pick<DeadlineEvent, 'id' | 'name' | 'key'>;
 
-/** The data of a deadline as Redis has them. */
 interface StoredText {
   readonly text: string;
   /** The wrapped data key with which the text is encrypted; undefined: it is not. */

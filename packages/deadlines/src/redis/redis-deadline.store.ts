@@ -60,7 +60,6 @@ export class RedisDeadlineReader implements StoreReader<DeadlineReading> {
   }
 }
 
-/** The deadlines of all partitions that wait, by their names. */
 export async function waitingDeadlines(
   connection: RequestConnection,
   scripts: ScriptsOn<DeadlineScripts>,
@@ -166,7 +165,11 @@ export class RedisDeadlineStore extends DeadlineStore {
 
   async #load(name: string, keys: DeadlineKeys, member: string): Promise<StoredDeadline | undefined> {
     const fields = await this.connection.run((client) => client.hgetall(keys.deadline(member)), keys.prefix);
-    return fields['due'] === undefined ? undefined : this.#toDeadline(name, fields);
+    const { id = '', key = '', due, at, data, dataKey } = fields;
+    if (due === undefined) return undefined;
+    const text =
+      data === undefined ? undefined : this.#encryption.decrypted({ text: data, dataKey }, { id, name, key });
+    return { id, key, text, dueAt: Number(due), scheduledAt: Number(at) };
   }
 
   #placeOf(name: string, key: string) {
@@ -183,13 +186,6 @@ export class RedisDeadlineStore extends DeadlineStore {
     const data =
       text === undefined ? { text, dataKey: undefined } : this.#encryption.encrypted(text, { id, name, key });
     return { ...deadline, member, data };
-  }
-
-  #toDeadline(name: string, fields: Readonly<Record<string, string>>): StoredDeadline {
-    const { id = '', key = '', due, at, data, dataKey } = fields;
-    const text =
-      data === undefined ? undefined : this.#encryption.decrypted({ text: data, dataKey }, { id, name, key });
-    return { id, key, text, dueAt: Number(due), scheduledAt: Number(at) };
   }
 }
 

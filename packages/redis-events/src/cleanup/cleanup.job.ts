@@ -26,7 +26,6 @@ export interface CleanupSchedule {
 
 export const CLEANUP_SCHEDULE = Symbol('CLEANUP_SCHEDULE');
 
-// Milliseconds.
 const HOUR = 3_600_000;
 // Keeps instances, whose clocks agree, from sweeping all at once.
 const LONGEST_JITTER = 500;

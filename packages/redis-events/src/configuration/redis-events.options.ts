@@ -34,7 +34,6 @@ export const REDIS_EVENTS_OPTIONS = Symbol('REDIS_EVENTS_OPTIONS');
 // Milliseconds. For so long an instance may be without a connection before it misses what all groups have handled.
 const GRACE = 300_000;
 
-/** @throws InvalidSessionOptionsError that names all problems at once */
 export function resolveRedisEventsOptions(options: RedisEventsModuleOptions = {}, shared?: RedisAddress) {
   const reader = new OptionReader('RedisEventsModule', options);
   const defaults = { what: 'events', namespace: 'nest:events', grace: GRACE, shownGrace: '5m' } as const;

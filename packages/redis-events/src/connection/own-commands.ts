@@ -133,11 +133,9 @@ export function encodedCommand(name: string, args: readonly CommandArgument[]): 
     lines.push(`$${Buffer.byteLength(argument)}`, argument);
   }
   lines.push('');
-  return hasBytes ? Buffer.concat(lines.flatMap(toLine)).subarray(0, -2) : lines.join('\r\n');
-}
-
-function toLine(line: CommandArgument): Buffer[] {
-  return [typeof line === 'object' ? line : Buffer.from(String(line)), LINE_END];
+  if (!hasBytes) return lines.join('\r\n');
+  const all = lines.flatMap((line) => [typeof line === 'object' ? line : Buffer.from(String(line)), LINE_END]);
+  return Buffer.concat(all).subarray(0, -2);
 }
 
 const LINE_END = Buffer.from('\r\n');

@@ -124,8 +124,11 @@ export function readAddress(
       return client && isCluster(client) ? { cluster: { client } } : { client: client as Redis };
     case 'cluster':
       return { cluster: { nodes, options: { ...credentials, ...(tls && { tls }) }, password } };
-    case 'sentinels':
-      return { sentinels: { sentinels: [...sentinels], name: name!, ...credentials, ...tlsOfBoth(tls) }, password };
+    case 'sentinels': {
+      // ioredis alone would speak TLS with the Sentinels only.
+      const ofBoth = tls && { tls, sentinelTLS: tls, enableTLSForSentinelMode: true };
+      return { sentinels: { sentinels: [...sentinels], name: name!, ...credentials, ...ofBoth }, password };
+    }
     default:
       // ioredis takes REDISS:// for an address without TLS.
       return { url: url ?? DEFAULT_URL, tls: ofUrl?.protocol === 'rediss:' ? (tls ?? {}) : undefined, password };
@@ -155,11 +158,6 @@ function warnOfUndefined(options: RedisAddressOptions, { what, isShared }: KeptT
     `Option \`${given}\` is undefined, so ${what} are kept in the default Redis, ${where}. If its value comes from ` +
       `an environment variable, set that. If this Redis is the right one, ${otherwise}`,
   );
-}
-
-/** ioredis alone would speak TLS with the Sentinels only. */
-function tlsOfBoth(tls: ConnectionOptions | undefined): RedisOptions {
-  return tls ? { tls, sentinelTLS: tls, enableTLSForSentinelMode: true } : {};
 }
 
 function readNodes(

@@ -52,7 +52,6 @@ export const InjectConnection = (name: keyof RedisConnections) => Inject(connect
 
 const retryAfter = (longestPause: number) => (attempt: number) => Math.min(50 * 2 ** attempt, longestPause);
 
-// Milliseconds.
 const LONGEST_PAUSE = 1000;
 // TCP does not notice a peer that vanished while nothing is sent. Longer than the readers block.
 const SILENCE = 10_000;
@@ -155,7 +154,6 @@ export function endSharing(connection: object): void {
   users.delete(connection);
 }
 
-/** Those that have been closed. */
 const closed = new WeakSet<RedisConnections>();
 
 /** The connections, not connected yet. `shared`: takes these from another module, and connects no second time. */

@@ -181,7 +181,6 @@ export class ClusterNodes implements RequestNodes {
     await Promise.all([...this.all].map((client) => closeConnection(client)));
   }
 
-  /** Some node that can be reached; otherwise some node. */
   #any(): Redis | undefined {
     const all = [...this.all];
     return all.find(({ status }) => status === 'ready') ?? all[0];

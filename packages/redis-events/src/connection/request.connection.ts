@@ -31,10 +31,8 @@ type RequestRules = Pick<ConnectionOptions, 'commandTimeout'> & Partial<Pick<Con
 /** Runs the commands of requests, within the command timeout, never twice. Without a reply, they may take effect. */
 @Injectable()
 export class RequestConnection {
-  readonly #commandTimeout: number;
   readonly #calls: WaitingCalls<Call>;
   readonly #batches = new WeakMap<Redis, WriteBatch>();
-  /** Of connections on which writes wait for replicas. */
   readonly #replicated = new WeakMap<Redis, ReplicatedWrites>();
 
   constructor(
@@ -42,8 +40,11 @@ export class RequestConnection {
     @Inject(CONNECTION_OPTIONS) { commandTimeout, replicas = 0 }: RequestRules,
     @InjectConnection('writes') private readonly writers: RequestNodes = nodes,
   ) {
-    this.#commandTimeout = commandTimeout;
-    this.#calls = new WaitingCalls(commandTimeout, (call) => this.#giveUp(call));
+    this.#calls = new WaitingCalls(commandTimeout, (call) => {
+      // A call that has failed writes nothing later.
+      if (call.sentOn) this.#batches.get(call.sentOn)?.flush();
+      call.reject(new SessionStoreError(`Redis did not reply within ${commandTimeout} ms`));
+    });
     for (const each of new Set([nodes, writers])) {
       each.onOpen((client) => {
         this.#batches.set(client, WriteBatch.on(client));
@@ -153,12 +154,6 @@ export class RequestConnection {
 
   #fail(call: Call, error: SessionStoreError): void {
     if (this.#calls.delete(call)) call.reject(error);
-  }
-
-  #giveUp(call: Call): void {
-    // A call that has failed writes nothing later.
-    if (call.sentOn) this.#batches.get(call.sentOn)?.flush();
-    call.reject(new SessionStoreError(`Redis did not reply within ${this.#commandTimeout} ms`));
   }
 }
 

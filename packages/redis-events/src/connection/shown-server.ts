@@ -28,7 +28,6 @@ export function tooOldProblem([name, version]: ReturnType<typeof serverIn>): str
   return isOld ? `${name} ${oldest}.${least} is the oldest that works` : undefined;
 }
 
-/** What a connection leads to: one server, the one that Sentinels name, or a Cluster. */
 export function shownKind(client: Redis | Cluster): string {
   if (!isCluster(client)) return client.options.sentinels ? 'Sentinel' : 'standalone';
   const primaries = client.nodes('master').length;

@@ -19,7 +19,6 @@ export class ConcurrencyLimiter {
   readonly #running = new Map<string, Handling>();
   readonly #emitter = new EventEmitter();
   #placed = 0;
-  /** In the order in which they get a place. */
   readonly #waiting: (() => void)[] = [];
   readonly #patience: number;
 

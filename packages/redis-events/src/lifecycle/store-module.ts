@@ -161,7 +161,6 @@ interface OwnServices {
   readonly listeners?: readonly Service[];
 }
 
-/** What such a module runs in the background. */
 export function storeServices({
   checks = [],
   before = [],
@@ -177,7 +176,6 @@ export function storeServices({
   };
 }
 
-/** `servicesOf`: by the options of the module. */
 export function storeLifecycle<Options extends ConnectionOptions>(
   servicesOf: (options: Options) => ServicesOfStore,
 ): FactoryProvider<StoreLifecycle> {

@@ -116,7 +116,6 @@ export abstract class StoreStartLog implements BackgroundService {
     await this.#told;
   }
 
-  /** Says it. `server`: which Redis that is. */
   protected abstract tell(server: string): void;
 
   /** What the line waits for besides. */

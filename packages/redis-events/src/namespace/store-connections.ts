@@ -150,7 +150,6 @@ function unlessAnswered(error: unknown): void {
 }
 
 const INTERVAL = 5000;
-// Milliseconds.
 const RENEWAL = 60_000;
 
 /** Asks for the time over connections that networks forget, and logs in again before a changed password is invalid. */
@@ -218,18 +217,12 @@ export class EvictionCheck {
   /** Warns once, until the policies have changed. Never rejects. */
   async look(connection: Connection): Promise<void> {
     const found = await nodeMemory(connection, this.partitions);
-    const policies = [...found].map(
-      ([
-        {
-          options: { host, port },
-        },
-        { policy },
-      ]) => {
-        if (policy === 'noeviction') return [];
-        return found.size > 1 ? `${shownText(policy)} on ${host}:${port}` : shownText(policy);
-      },
-    );
-    const told = policies.flat().join(', ');
+    const evicting = [...found].filter(([, { policy }]) => policy !== 'noeviction');
+    const told = evicting
+      .map(([{ options }, { policy }]) => {
+        return found.size > 1 ? `${shownText(policy)} on ${options.host}:${options.port}` : shownText(policy);
+      })
+      .join(', ');
     if (told !== '' && told !== this.#told)
       logger.warn(
         `Redis may evict ${lossOf(this.partitions.owner.holds)}: its maxmemory-policy is ${told}. Set it to noeviction`,

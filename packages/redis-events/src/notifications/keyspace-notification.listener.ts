@@ -333,7 +333,6 @@ interface ProbeResult {
   readonly heard: boolean | undefined;
 }
 
-// Milliseconds.
 const PAUSE_AFTER_ERROR = 100;
 // A canary lives for one millisecond by Redis' clock. The clock may be set back meanwhile, so look again.
 const LOOK_INTERVAL = 5;
@@ -367,7 +366,6 @@ class NodeSubscription {
   constructor(
     private readonly subscriber: Redis,
     private readonly nodes: Pick<RedisNodes, 'of'>,
-    /** Leads to the node for other commands. */
     private readonly commands: Redis,
     private readonly resolved: ResolvedSubscription,
     private readonly reports: ListenerSubscription,

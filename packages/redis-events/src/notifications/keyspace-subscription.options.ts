@@ -93,6 +93,8 @@ export function resolveSubscription(options: KeyspaceSubscriptionOptions, ownDat
   }
   const keys = reader.value('keys', isNames, 'a key, a pattern, or a list of keys and patterns');
   if (keys?.length === 0) reader.problem('Option `keys` must name at least one key: leave it out for all keys.');
+  const isDatabase = (value: unknown): value is number | '*' =>
+    value === '*' || (Number.isInteger(value) && Number(value) >= 0);
   const database = reader.value('database', isDatabase, 'the number of a database, or "*"') ?? ownDatabase;
   const canary = reader.value('canary', isNames, 'a prefix of keys, or a list of prefixes');
   const concurrency = reader.integer('concurrency', 1, { atLeast: 1, atMost: 10_000 });
@@ -140,10 +142,6 @@ function asList(names: string | readonly string[] | undefined): readonly string[
 function isNames(value: unknown): value is string | readonly string[] {
   const names: unknown[] = Array.isArray(value) ? value : [value];
   return names.every((name) => typeof name === 'string' && name !== '');
-}
-
-function isDatabase(value: unknown): value is number | '*' {
-  return value === '*' || (Number.isInteger(value) && Number(value) >= 0);
 }
 
 function isFunction(value: unknown): value is (...args: never[]) => unknown {

@@ -1,6 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
 
-// Milliseconds.
 const SHORTEST_PAUSE = 1;
 // After a call that has waited for a node to return.
 const LONGEST_PAUSE = 20;

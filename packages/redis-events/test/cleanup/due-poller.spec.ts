@@ -157,7 +157,7 @@ describe('the poller', () => {
   beforeEach(async () => {
     await store.client.flushall();
     signals = new HandSignals();
-    const list = new SortedSetExpirationStore(store.client, store.scripts, 10, new BackgroundLimiter());
+    const list = new SortedSetExpirationStore(store.client, store.scripts, { batchSize: 10 }, new BackgroundLimiter());
     poller = new DuePoller('sessions', list, store.partitions.all, signals);
   });
   afterEach(() => poller.stop());
@@ -322,7 +322,7 @@ describe('the poller', () => {
         return claimDue(...args);
       },
     }) as SessionScripts;
-    const list = new SortedSetExpirationStore(store.client, scripts, 10, limiter);
+    const list = new SortedSetExpirationStore(store.client, scripts, { batchSize: 10 }, limiter);
     poller = new DuePoller('sessions', list, store.partitions.all, signals);
     for (const each of [held, other]) {
       await store.runOut(each);

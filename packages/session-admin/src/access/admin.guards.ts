@@ -14,7 +14,7 @@ import { HttpAdapterHost, ModuleRef, ModulesContainer, Reflector } from '@nestjs
 import { CsrfError, InvalidSessionOptionsError } from '@nest-session/core';
 import { isObservable, lastValueFrom } from 'rxjs';
 import { isFromOtherOrigin, refusalBody, requestOf, requestSessionOf, SAFE_METHODS } from '@nest-session/core/internal';
-import { logger, SecurityReports } from '../audit/admin-actions.js';
+import { logger, SECURITY_REPORTS, type SecurityReports } from '../audit/admin-actions.js';
 import {
   ADMIN_OPTIONS,
   type AdminRight,
@@ -37,10 +37,9 @@ export class AdminGuard implements CanActivate, OnModuleInit {
     @Inject(ModulesContainer) private readonly modules: ModulesContainer,
     @Inject(HttpAdapterHost) private readonly host: HttpAdapterHost,
     @Inject(Reflector) private readonly reflector: Reflector,
-    @Inject(SecurityReports) private readonly reports: SecurityReports,
+    @Inject(SECURITY_REPORTS) private readonly reports: SecurityReports,
   ) {}
 
-  /** @throws InvalidSessionOptionsError for a guard that cannot be injected */
   async onModuleInit(): Promise<void> {
     const { guards, isOpen, path } = this.options;
     if (isOpen) logger.warn(`The admin of sessions at ${JSON.stringify(path)} has no guards of its own: ${IS_OPEN}`);
@@ -49,7 +48,6 @@ export class AdminGuard implements CanActivate, OnModuleInit {
     this.#guards = found;
   }
 
-  /** @throws CsrfError for an action of a page of another origin; ForbiddenException that says what is not allowed */
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const response: unknown = context.switchToHttp().getResponse();
     const request = context.switchToHttp().getRequest<RoutedRequest>();
@@ -61,7 +59,9 @@ export class AdminGuard implements CanActivate, OnModuleInit {
     if (!this.#guards) throw new ForbiddenException(refusalBody('admin-not-allowed'));
     if (this.options.isOpen && !isAsWritten(request)) throw new NotFoundException(SPELLING);
     for (const guard of this.#guards) {
-      if (!(await isLetIn(guard, context))) throw new ForbiddenException(refusalBody('admin-not-allowed'));
+      const reply = await guard.canActivate(context);
+      const isLetIn = isObservable(reply) ? await lastValueFrom(reply) : reply;
+      if (!isLetIn) throw new ForbiddenException(refusalBody('admin-not-allowed'));
     }
     this.#refuseOtherOrigins(request);
     const rights = resolveRights(await this.options.access(request));
@@ -80,7 +80,7 @@ export class AdminGuard implements CanActivate, OnModuleInit {
     if (SAFE_METHODS.includes(request.method) || !isFromOtherOrigin(request, platform, NOBODY)) return;
     const reason = 'cross-origin';
     const { id: sessionId, principalName } = requestSessionOf(request)?.existing ?? {};
-    this.reports.report('refused-origin', { request, sessionId, principalName, reason });
+    this.reports?.report('refused-origin', { request, sessionId, principalName, reason });
     throw new CsrfError(reason);
   }
 
@@ -138,11 +138,6 @@ export function scopeOf(guard: Type, decorate: NotesScope = Injectable): Scope {
   const key = Reflect.getOwnMetadataKeys(Probe).find((each) => scopeAt(each, Probe) === Scope.REQUEST) as unknown;
   if (key === undefined) throw new TypeError('This version of Nest does not tell its scope: use another version');
   return scopeAt(key, guard) ?? Scope.DEFAULT;
-}
-
-async function isLetIn(guard: CanActivate, context: ExecutionContext): Promise<boolean> {
-  const reply = await guard.canActivate(context);
-  return isObservable(reply) ? lastValueFrom(reply) : reply;
 }
 
 function cannotInject(guard: Type<CanActivate>, error: unknown): string {

@@ -1,28 +1,12 @@
-import { Inject, Injectable, Optional } from '@nestjs/common';
-import { OneLineLogger, requestOf, requestSessionOf, SecurityEvents } from '@nest-session/core/internal';
-import { type ResolvedSessionOptions, SESSION_OPTIONS } from '@nest-session/core/store';
+import { Inject, Injectable } from '@nestjs/common';
+import { OneLineLogger, requestOf, requestSessionOf, type SecurityEvents } from '@nest-session/core/internal';
 import { ADMIN_OPTIONS, type ResolvedAdminOptions } from '../configuration/session-admin.options.js';
 
 export const logger = new OneLineLogger('SessionAdmin');
 
-/** Where the application hears of security events: with sessions or, without them, with deadlines. */
-@Injectable()
-export class SecurityReports {
-  readonly #events: Pick<SecurityEvents, 'report'> | undefined;
-
-  constructor(
-    @Optional() @Inject(SESSION_OPTIONS) sessions?: Pick<ResolvedSessionOptions, 'securityEvents'>,
-    // Of `DeadlineModule`.
-    @Optional() @Inject(SecurityEvents) deadlines?: SecurityEvents,
-  ) {
-    this.#events = sessions?.securityEvents ?? deadlines;
-  }
-
-  /** Returns false where no handler hears of it instead of the log. */
-  report(...[kind, report]: Parameters<SecurityEvents['report']>): boolean {
-    return this.#events?.report(kind, report) ?? false;
-  }
-}
+/** Where the application hears of security events, with sessions or with deadlines; undefined: nowhere. */
+export type SecurityReports = Pick<SecurityEvents, 'report'> | undefined;
+export const SECURITY_REPORTS = Symbol('SECURITY_REPORTS');
 
 export interface AdminAction {
   readonly action:
@@ -49,7 +33,7 @@ const DONE: readonly unknown[] = [true, 'cancelled', 'removed', 'replayed'];
 export class AdminActions {
   constructor(
     @Inject(ADMIN_OPTIONS) private readonly options: ResolvedAdminOptions,
-    @Inject(SecurityReports) private readonly reports: SecurityReports,
+    @Inject(SECURITY_REPORTS) private readonly reports: SecurityReports,
   ) {}
 
   /** An action that fails is told of as well, with the reason `failed`: it may have had an effect. */
@@ -79,7 +63,7 @@ export class AdminActions {
 
   #tell(request: object, told: AdminAction & { readonly by: string | undefined; readonly reason?: string }): void {
     const { shownId, ...facts } = told;
-    if (this.reports.report('admin-action', { request: requestOf(request), ...facts })) return;
+    if (this.reports?.report('admin-action', { request: requestOf(request), ...facts })) return;
     const { action, principalName: user, target, by, reason } = facts;
     logger.log(`Admin action: ${JSON.stringify({ action, session: shownId, user, target, by, reason })}`);
   }

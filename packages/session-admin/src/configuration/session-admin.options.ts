@@ -1,7 +1,6 @@
 import type { CanActivate, Type } from '@nestjs/common';
 import { OptionReader } from '@nest-session/core/internal';
 
-/** What an admin may be allowed to do, beside looking. */
 const ADMIN_RIGHTS = ['end', 'replay', 'discard', 'removeGroup', 'cancelDeadline'] as const;
 
 /** Something that an admin may be allowed to do. */
@@ -106,7 +105,6 @@ export function resolveAdminOptions(options: object | undefined) {
   return Object.freeze({
     path: path ?? '',
     guards: guards === 'none' || guards === undefined ? [] : guards,
-    // Whether the application said that it wants no guards.
     isOpen: guards === 'none',
     access: access ?? (() => 'all'),
     by,

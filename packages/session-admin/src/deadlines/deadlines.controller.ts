@@ -11,7 +11,7 @@ import {
   Query,
   Req,
 } from '@nestjs/common';
-import { type CancelOutcome, type Deadline, deadline, DeadlineDataError, Deadlines } from '@nest-session/deadlines';
+import { type Deadline, deadline, DeadlineDataError, Deadlines } from '@nest-session/deadlines';
 import {
   DEADLINE_READER,
   type DeadlineReading,
@@ -31,12 +31,9 @@ import { Needs } from '../access/admin.guards.js';
 import { AdminActions } from '../audit/admin-actions.js';
 import { limitIn, numberIn, type Query as Parameters, requiredText, textIn } from '../http/query.js';
 
-type DeadlinePosition = DeadlinePage['after'];
-
 @Injectable()
 export class WaitingDeadlines {
   constructor(
-    @Inject(ADMIN_OPTIONS) private readonly options: ResolvedAdminOptions,
     @Inject(DeadlineDispatcher) private readonly dispatcher: Pick<DeadlineDispatcher, 'wantedTypes'>,
     @Optional() @Inject(Deadlines) private readonly deadlines?: Deadlines,
     @Optional() @Inject(DeadlineStore) private readonly store?: DeadlineStore,
@@ -45,6 +42,13 @@ export class WaitingDeadlines {
 
   get areThere(): boolean {
     return this.deadlines !== undefined && this.store !== undefined;
+  }
+
+  /** @throws NotFoundException where there are none */
+  get existing(): { readonly deadlines: Deadlines; readonly store: DeadlineStore } {
+    const { deadlines, store } = this;
+    if (!deadlines || !store) throw new NotFoundException('This application has no deadlines');
+    return { deadlines, store };
   }
 
   /** The names of all that wait. A store that cannot tell them is asked for those that the application handles. */
@@ -59,8 +63,38 @@ export class WaitingDeadlines {
     }));
   }
 
-  async list(name: string, after: DeadlinePosition, limit: number) {
-    const { store } = this.#existing;
+  async #handled(): Promise<{ name: string; count: number; overdue?: number }[]> {
+    const names = new Set([...this.dispatcher.wantedTypes(), ...this.dispatcher.wantedTypes({ broadcast: true })]);
+    const { store } = this.existing;
+    return Promise.all([...names].toSorted().map(async (name) => ({ name, count: await store.count(name) })));
+  }
+}
+
+/** @throws BadRequestException for a text that is no name of a kind */
+function kindOf(name: string): Deadline<unknown> {
+  try {
+    return deadline<unknown>(name);
+  } catch {
+    throw new BadRequestException('The parameter name is no name of deadlines');
+  }
+}
+
+// The year 10000.
+const LAST_INSTANT = 253_402_300_800_000;
+
+export class DeadlinesController {
+  constructor(
+    @Inject(WaitingDeadlines) private readonly waiting: WaitingDeadlines,
+    @Inject(AdminActions) private readonly actions: AdminActions,
+    @Inject(ADMIN_OPTIONS) private readonly options: ResolvedAdminOptions,
+  ) {}
+
+  @Get('deadlines')
+  async list(@Query() query: Parameters) {
+    const name = textIn(query, 'name');
+    if (name === undefined) return { deadlines: await this.waiting.names() };
+    const [after, limit] = [placeIn(query), limitIn(query)];
+    const { store } = this.waiting.existing;
     kindOf(name);
     // One more tells whether there is another page.
     const found = await store.list(name, { before: undefined, after, limit: limit + 1 });
@@ -70,20 +104,19 @@ export class WaitingDeadlines {
     return { deadlines: page.map((each) => this.#show(name, each, store)), next };
   }
 
-  /** Undefined when none waits under the key: it may have come, or was never scheduled. */
-  async idOf(name: string, key: string): Promise<string | undefined> {
-    kindOf(name);
-    return (await this.#existing.store.get(name, key))?.id;
-  }
-
-  cancel(name: string, key: string): Promise<CancelOutcome> {
-    return this.#existing.deadlines.cancel(kindOf(name), key);
-  }
-
-  async #handled(): Promise<{ name: string; count: number; overdue?: number }[]> {
-    const names = new Set([...this.dispatcher.wantedTypes(), ...this.dispatcher.wantedTypes({ broadcast: true })]);
-    const { store } = this.#existing;
-    return Promise.all([...names].toSorted().map(async (name) => ({ name, count: await store.count(name) })));
+  @Delete('deadlines')
+  @HttpCode(204)
+  @Needs('cancelDeadline')
+  async cancel(@Req() request: object, @Query() query: Parameters): Promise<void> {
+    const [name, key] = [requiredText(query, 'name'), requiredText(query, 'key')];
+    const kind = kindOf(name);
+    const { deadlines, store } = this.waiting.existing;
+    // Not by its key, which may be a name or an address.
+    const target = `deadline ${JSON.stringify(name)} (${(await store.get(name, key))?.id ?? 'not waiting'})`;
+    const action = { action: 'cancel-deadline', target } as const;
+    const reply = await this.actions.run(request, action, () => deadlines.cancel(kind, key));
+    if (reply === 'fired') throw new ConflictException(refusalBody('deadline-fired'));
+    if (reply === 'none') throw new NotFoundException('No deadline waits under this key');
   }
 
   #show(name: string, { id, key, text, dueAt, scheduledAt }: StoredDeadline, store: DeadlineStore) {
@@ -97,57 +130,10 @@ export class WaitingDeadlines {
       ...shownValue(data && (() => data(name, readData(name, text, store.serializer, DeadlineDataError)))),
     };
   }
-
-  get #existing(): { readonly deadlines: Deadlines; readonly store: DeadlineStore } {
-    const { deadlines, store } = this;
-    if (!deadlines || !store) throw new NotFoundException('This application has no deadlines');
-    return { deadlines, store };
-  }
-}
-
-/** @throws BadRequestException for a text that is no name of a kind */
-function kindOf(name: string): Deadline<unknown> {
-  try {
-    return deadline<unknown>(name);
-  } catch {
-    throw new BadRequestException('The parameter name is no name of deadlines');
-  }
-}
-
-const NONE = 'No deadline waits under this key';
-
-// The year 10000.
-const LAST_INSTANT = 253_402_300_800_000;
-
-export class DeadlinesController {
-  constructor(
-    @Inject(WaitingDeadlines) private readonly waiting: WaitingDeadlines,
-    @Inject(AdminActions) private readonly actions: AdminActions,
-  ) {}
-
-  @Get('deadlines')
-  async list(@Query() query: Parameters) {
-    const name = textIn(query, 'name');
-    if (name === undefined) return { deadlines: await this.waiting.names() };
-    return this.waiting.list(name, placeIn(query), limitIn(query));
-  }
-
-  @Delete('deadlines')
-  @HttpCode(204)
-  @Needs('cancelDeadline')
-  async cancel(@Req() request: object, @Query() query: Parameters): Promise<void> {
-    const [name, key] = [requiredText(query, 'name'), requiredText(query, 'key')];
-    // Not by its key, which may be a name or an address.
-    const target = `deadline ${JSON.stringify(name)} (${(await this.waiting.idOf(name, key)) ?? 'not waiting'})`;
-    const action = { action: 'cancel-deadline', target } as const;
-    const reply = await this.actions.run(request, action, () => this.waiting.cancel(name, key));
-    if (reply === 'fired') throw new ConflictException(refusalBody('deadline-fired'));
-    if (reply === 'none') throw new NotFoundException(NONE);
-  }
 }
 
 /** Where a page begins; undefined for the first. @throws BadRequestException where half of it is missing */
-function placeIn(query: Parameters): DeadlinePosition {
+function placeIn(query: Parameters): DeadlinePage['after'] {
   if (textIn(query, 'afterKey') === undefined && textIn(query, 'afterDueAt') === undefined) return undefined;
   const key = requiredText(query, 'afterKey');
   requiredText(query, 'afterDueAt');

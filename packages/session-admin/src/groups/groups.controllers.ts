@@ -97,19 +97,9 @@ export class GroupsController {
 }
 
 function showGroup(of: EventSource, group: EventGroupInfo) {
-  const { name, lag, pending, retrying, dropped, lostDeadLetters, oldestUnread, consumers } = group;
-  return {
-    of,
-    name,
-    lag,
-    oldestUnread: shownInstant(oldestUnread),
-    pending,
-    retrying,
-    dropped,
-    lostDeadLetters,
-    /** `idle`: seconds since the instance last asked for events. */
-    consumers: consumers.map((each) => ({ name: each.name, pending: each.pending, idle: shownSeconds(each.idle) })),
-  };
+  // `idle`: seconds since the instance last asked for events.
+  const consumers = group.consumers.map((each) => ({ ...each, idle: shownSeconds(each.idle) }));
+  return { of, ...group, oldestUnread: shownInstant(group.oldestUnread), consumers };
 }
 
 export class DeadLettersController {
@@ -127,7 +117,10 @@ export class DeadLettersController {
       throw new BadRequestException('The parameter of must name the source of the dead letter in after');
     const pages = await Promise.all(this.sources.which(of).map((source) => this.#page(source, after, query, limit)));
     return {
-      deadLetters: pages.flatMap(({ letters }) => letters).toSorted((a, b) => compare(a.time, b.time)),
+      deadLetters: pages
+        .flatMap(({ letters }) => letters)
+        .toSorted((one, other) => one.letter.at - other.letter.at)
+        .map(({ source, letter }) => this.#show(source, letter)),
       /** The `of` and `after` of the next page, for each store that has one. */
       next: pages.flatMap(({ next }) => next),
     };
@@ -184,8 +177,9 @@ export class DeadLettersController {
       .catch((error: unknown) => {
         throw error instanceof RangeError ? new BadRequestException(NO_ID) : error;
       });
-    const shown = letters.slice(0, limit).map((letter) => this.#show(source, letter));
-    return { letters: shown, next: letters.length > limit ? [{ of: source, after: shown.at(-1)!.id }] : [] };
+    const page = letters.slice(0, limit).map((letter) => ({ source, letter }));
+    const next = letters.length > limit ? [{ of: source, after: `${source}:${page.at(-1)!.letter.id}` }] : [];
+    return { letters: page, next };
   }
 
   async #all(
@@ -242,12 +236,6 @@ export class DeadLettersController {
 function groupIn(query: Parameters): { readonly group?: string } {
   const group = textIn(query, 'group');
   return group === undefined ? {} : { group };
-}
-
-function compare(a: string | null, b: string | null): number {
-  const [one, other] = [a ?? '', b ?? ''];
-  // Not by the locale of the machine.
-  return one < other ? -1 : Number(one > other);
 }
 
 const NO_ID = 'The parameter after is no id of a dead letter';

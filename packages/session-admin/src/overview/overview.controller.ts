@@ -89,13 +89,7 @@ export class OverviewController {
 
 /** What a store tells of itself: the group of this instance, and how long ago it saw every partition cleaned up. */
 function showStore({ namespace, group, cleanupAge }: Omit<StoreReader, 'read'>, groups: readonly GroupReading[]) {
-  return { namespace, group, cleanupAge: shownSeconds(cleanupAge), groups: groups.map(showGroupState) };
-}
-
-/** A group, as a look at the whole store knows it. `lag` counts at most 100 events in each partition. */
-function showGroupState(reading: GroupReading) {
-  const { name, lag, pending, retrying, dropped, deadLetters, lostDeadLetters, oldestUnreadAge } = reading;
-  // 0: it has read all.
-  const age = shownSeconds(oldestUnreadAge);
-  return { name, lag, oldestUnreadAge: age, pending, retrying, dropped, deadLetters, lostDeadLetters };
+  // `lag` counts at most 100 events in each partition. An age of 0: it has read all.
+  const shown = groups.map((each) => ({ ...each, oldestUnreadAge: shownSeconds(each.oldestUnreadAge) }));
+  return { namespace, group, cleanupAge: shownSeconds(cleanupAge), groups: shown };
 }

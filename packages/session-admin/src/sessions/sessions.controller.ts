@@ -75,7 +75,6 @@ export class UserSessions {
     return this.#page(request, count, all, offset, limit, (name) => (name ?? username) === username);
   }
 
-  /** @throws NotFoundException for an index that the application does not have */
   async listBy(request: object, index: string, value: string, offset: number, limit: number) {
     if (!this.indexes.includes(index)) throw new NotFoundException('This application has no such index');
     const repository = this.#repository as IndexedSessionRepository;
@@ -106,7 +105,7 @@ export class UserSessions {
   }
 
   async #showAll(request: object, found: readonly InspectedSession[]) {
-    const context = this.#context(request);
+    const ownId = requestSessionOf(requestOf(request))?.existing?.storedId;
     const names = [...new Set(found.map(readablePrincipal))];
     const labels = new Map(
       await Promise.all(
@@ -114,7 +113,7 @@ export class UserSessions {
       ),
     );
     return found.map((each) => ({
-      ...showSession(each, context),
+      ...showSession(each, ownId, (id) => this.#shown(id)),
       label: labels.get(readablePrincipal(each)) ?? null,
     }));
   }
@@ -159,11 +158,6 @@ export class UserSessions {
     return undefined;
   }
 
-  #context(request: object): ShowingContext {
-    const ownId = requestSessionOf(requestOf(request))?.existing?.storedId;
-    return { ownId, shownId: (id) => this.#shown(id) };
-  }
-
   #shown(id: string): string {
     return this.sessionOptions?.ids.shown(id) ?? id;
   }
@@ -201,13 +195,12 @@ const NO_SESSION = 'No live session has this id';
 const FINGERPRINT_ALONE =
   "With sessionIds: 'plain', a session is found by its fingerprint and its user: add the parameter username";
 
-interface ShowingContext {
-  readonly ownId: string | undefined;
-  readonly shownId: (id: string) => string;
-}
-
 /** A session without any value. The first six are those of Spring's actuator. */
-function showSession({ record, session }: InspectedSession, { ownId, shownId }: ShowingContext) {
+function showSession(
+  { record, session }: InspectedSession,
+  ownId: string | undefined,
+  shownId: (id: string) => string,
+) {
   const { id, creationTime, lastAccessedTime, maxInactiveInterval, authenticatedAt, device } = toSessionInfo(record);
   const absoluteExpiry = endAfter(record.absoluteTimeout, beganAt(record));
   const expiry = Math.min(endAfter(record.maxInactiveInterval, record.lastAccessedTime), absoluteExpiry);

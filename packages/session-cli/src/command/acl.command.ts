@@ -13,7 +13,7 @@ export async function run({ values, address, output }: CommandCall): Promise<Exi
     throw new UsageError(`--for has ${JSON.stringify(unknown)}, but may have ${USES.join(', ')}.`);
   if (!FORMATS.includes(format)) throw new UsageError(`--format must be ${FORMATS.join(', ')}.`);
   if (!/^\d{1,4}$/.test(database)) throw new UsageError('--database must be the number of a database.');
-  const rules = userRights({ uses, namespace: address.namespace, database: Number(database) });
+  const rules = userRights(uses, address.namespace, Number(database));
   // Valkey 9.1 and later: no other database.
   if (format === 'valkey') rules.push(`db=${Number(database)}`);
   const shown = format === 'elasticache' ? [accessString(rules)] : commands(user, rules);

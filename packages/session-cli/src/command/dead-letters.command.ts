@@ -1,9 +1,9 @@
-import { type DeadLetter, shownText } from '@nest-session/core/internal';
+import { shownText } from '@nest-session/core/internal';
 import { redisTime } from '@nest-session/redis-events/internal';
 import type { CommandCall, ExitCode } from './command.js';
 import { columns, counted, shownTime } from './shown.js';
 import { type OpenStore, shownExample, withStore, WRITES } from './store-access.js';
-import { shownEvent, storeEvents, type ToldEvent } from './store-content.js';
+import { shownEvent, storeEvents } from './store-content.js';
 import { UsageError, wholeNumber } from './usage.error.js';
 
 const ALL = 'all';
@@ -30,7 +30,9 @@ function list(call: CommandCall): Promise<ExitCode> {
       .catch((error: unknown) => {
         throw error instanceof RangeError ? new UsageError('--after must be the id of a dead letter.') : error;
       });
-    const told = letters.map((letter) => toldLetter(letter, store));
+    const told = letters.map(({ member, ...letter }) => {
+      return { ...letter, member: member === undefined ? undefined : shownExample(member, store.shownId) };
+    });
     const titles = ['ID', 'AT', 'GROUP', 'HANDLER', 'ATTEMPTS', 'EVENT', 'REASON'];
     const rows = told.map((each) => [
       each.id,
@@ -43,10 +45,6 @@ function list(call: CommandCall): Promise<ExitCode> {
     ]);
     return call.output.report({ deadLetters: told }, columns(titles, rows, 'There are no dead letters.'));
   });
-}
-
-function toldLetter({ member, ...letter }: DeadLetter<ToldEvent>, { shownId }: OpenStore) {
-  return { ...letter, member: member === undefined ? undefined : shownExample(member, shownId) };
 }
 
 type Outcome = readonly [word: string, count: number, left?: number];

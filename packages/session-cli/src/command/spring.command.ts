@@ -38,7 +38,6 @@ async function look(
   return output.report({ ...overview, problems }, lines, problems.length > 0 ? 2 : 0);
 }
 
-// Milliseconds.
 const LARGEST_DIFFERENCE = 2000;
 
 function* problemsIn({ clockAhead = 0, serializer }: SpringOverview): Iterable<string> {

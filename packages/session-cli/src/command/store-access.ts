@@ -38,7 +38,6 @@ const PATIENCE = 5000;
 
 export interface ReachedRedis {
   readonly connections: RedisConnections;
-  /** A call fails when Redis does not reply in time. */
   readonly connection: RequestConnection;
   readonly options: ResolvedRedisSessionOptions;
 }
@@ -97,7 +96,6 @@ interface Access {
 const READS: Access = { writes: false };
 export const WRITES: Access = { writes: true };
 
-/** @throws InvalidSessionOptionsError for a namespace that cannot be used */
 export function withStore<T>(call: Call, work: (store: OpenStore) => Promise<T>, access = READS): Promise<T> {
   return withRedis(call, async (redis) => work(await openStore(redis, access)));
 }

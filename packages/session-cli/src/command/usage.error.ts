@@ -18,12 +18,7 @@ export function shownArgument(text: string, harmless = WORD): string {
     : `(${counted(text.length, 'character')}, not shown: it may be a password)`;
 }
 
-interface Range {
-  readonly atLeast?: number;
-  readonly atMost?: number;
-}
-
-export function wholeNumber(option: string, given: string, { atLeast = 0, atMost = 1e9 }: Range = {}): number {
+export function wholeNumber(option: string, given: string, { atLeast = 0, atMost = 1e9 } = {}): number {
   if (!/^\d{1,15}$/.test(given))
     throw new UsageError(`--${option} must be a whole number, but is ${JSON.stringify(given)}. ${MORE}`);
   if (Number(given) >= atLeast && Number(given) <= atMost) return Number(given);

@@ -54,7 +54,6 @@ export const CLEANUP: Check = ofStore(async (store, { call: { output, signal } }
   return [warning(`Nobody has taken the turn for the cleanup${where}`, `${advice} ${seePage('Operating')}`)];
 });
 
-// Milliseconds.
 const OVERDUE_FOR_LONG = 120_000;
 const OVERDUE_FOR_TOO_LONG = 300_000;
 
@@ -72,7 +71,6 @@ export const OVERDUE: Check = ofStore(async (store) => {
   return [overdue > OVERDUE_FOR_TOO_LONG ? error(message, advice) : warning(message, advice)];
 });
 
-// Milliseconds.
 const UNREAD_FOR_LONG = 300_000;
 
 /** What a group has lost before is no finding: it cannot be mended. */

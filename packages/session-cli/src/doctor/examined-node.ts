@@ -1,10 +1,8 @@
 import type { Redis } from 'ioredis';
-import { setTimeout as pause } from 'node:timers/promises';
 import { shownError } from '@nest-session/core/internal';
-import { infoOf, isAnswer } from '@nest-session/redis-events/internal';
+import { infoOf, isAnswer, settledWithin } from '@nest-session/redis-events/internal';
 import type { ReachedRedis } from '../command/store-access.js';
 
-// Milliseconds.
 const PATIENCE = 3000;
 const PINGS = 20;
 
@@ -58,12 +56,8 @@ async function pingsOf(client: Redis): Promise<number[]> {
 
 /** A call to one server. @throws Error when it does not reply in time */
 export async function inTime<T>(reply: Promise<T>): Promise<T> {
-  const done = new AbortController();
-  const late = pause(PATIENCE, undefined, { signal: done.signal }).then(() => {
-    throw new Error(`no reply within ${PATIENCE} ms`);
-  });
-  late.catch(() => undefined);
-  return Promise.race([reply, late]).finally(() => done.abort());
+  if (await settledWithin(PATIENCE, reply)) return reply;
+  throw new Error(`no reply within ${PATIENCE} ms`);
 }
 
 async function clockOf(client: Redis): Promise<{ ahead: number; error: number }> {

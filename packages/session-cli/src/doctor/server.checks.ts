@@ -34,7 +34,6 @@ export const SERVER: Check = ofNodes(function* ({ address, info, problem, silenc
   if (tooOld === undefined) yield ok(`${address} is ${name} ${shownText(version)}, ${mode}, up for ${up}`);
 });
 
-// Milliseconds.
 const LARGEST_DIFFERENCE = 1000;
 
 /** The clock of Redis decides when sessions end. */

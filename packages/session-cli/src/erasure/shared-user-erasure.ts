@@ -23,10 +23,7 @@ const CONTEXT_FIELD = 'sessionAttr:SPRING_SECURITY_CONTEXT';
 // Milliseconds in which Spring hears of an end, and reads the data of the session.
 const UNTIL_SPRING_HEARS = 1000;
 
-/**
- * Erases what is kept of a user where sessions are shared with Spring: the sessions of Spring, and our events and dead
- * letters. Spring hears of each end before the data is gone.
- */
+/** The same where sessions are shared with Spring, which hears of each end before the data is gone. */
 export class SharedUserErasure extends UserErasure {
   readonly #keys: SharedKeys;
   readonly #shared: SharedScripts;

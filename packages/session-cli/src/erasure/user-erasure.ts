@@ -36,22 +36,12 @@ const IDS_PER_CALL = 50;
 const PER_CALL = { events: 100, deadLetters: 10 };
 const FIELD = ATTRIBUTE_FIELD + PRINCIPAL_ATTRIBUTE;
 
-/**
- * Erases what a namespace keeps of a user: sessions, also those that have ended and whose data was kept for handlers;
- * events and dead letters with the name or with the data. It finds the sessions by the index of principals, which is
- * not encrypted, and what has no session any more by the name itself.
- */
+/** Finds sessions by their index of principals, which is not encrypted, and what is left of others by the name. */
 export class UserErasure {
   readonly #scripts: ErasureScripts;
   readonly #streams: EventStreamScripts;
   readonly #principal: { readonly hash: string; readonly text: string };
-  readonly #erased = {
-    live: 0,
-    ended: 0,
-    events: 0,
-    deadLetters: 0,
-    ledgers: 0,
-  };
+  readonly #erased = { live: 0, ended: 0, events: 0, deadLetters: 0, ledgers: 0 };
   readonly #ids = new Set<string>();
   #looked = 0;
 

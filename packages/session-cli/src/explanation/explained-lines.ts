@@ -1,5 +1,5 @@
 import { stripVTControlCharacters } from 'node:util';
-import { KNOWN_LINES } from './known-lines.js';
+import { LINES_BY_LEVEL, SHARED_LINES } from './known-lines.js';
 
 export interface KnownLine {
   /** `...` stands for what differs. */
@@ -11,20 +11,17 @@ export interface KnownLine {
   readonly see?: string;
 }
 
-const ALL = Object.entries(KNOWN_LINES).flatMap(([level, lines]) =>
-  Object.entries(lines).map(([line, texts]): KnownLine => ({ line, level, ...texts })),
-);
-
-interface Explanation {
-  /** Each once, in the order in which they came. */
-  readonly known: readonly KnownLine[];
-  readonly unknown: number;
-}
+const ALL: readonly KnownLine[] = [
+  ...Object.entries(LINES_BY_LEVEL).flatMap(([level, lines]) =>
+    Object.entries(lines).map(([line, texts]) => ({ line, level, ...texts })),
+  ),
+  ...SHARED_LINES.flatMap(({ lines, ...texts }) => lines.map((line) => ({ line, ...texts }))),
+];
 
 const VARIES = '...';
 
-/** Finds what is known of the lines in a text, as they stand in a log: with or without what a logger puts around. */
-export function explainLines(text: string): Explanation {
+/** Of a text as it stands in a log, with or without what a logger puts around: the lines that are known, each once. */
+export function explainLines(text: string) {
   const lines = text.split('\n').filter((line) => line.trim() !== '');
   const found = lines.map(knownLine);
   const known = new Set(found.filter((line) => line !== undefined));

@@ -35,9 +35,8 @@ interface Copy extends Entry {
 }
 
 /**
- * Copies the events and dead letters of all partitions to other partitions, with the state of each group. The copies
- * have temporary names that nothing else reads, so an interrupted copy starts anew. Entries keep their order. An entry
- * keeps its position as well, unless another one was added at the same time.
+ * Copies events, dead letters and the state of each group under temporary names that nothing else reads, so that an
+ * interrupted copy starts anew. Entries keep their order and, unless another one was added at the same time, position.
  */
 export class EventCopy {
   readonly #last = new Map<string, Position>();

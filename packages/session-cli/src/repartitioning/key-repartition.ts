@@ -8,9 +8,7 @@ const NO_KEY = -2;
 const KEYS_AT_ONCE = 50;
 const MEMBERS_PER_CALL = 500;
 
-// The patterns match names exactly, because another namespace can begin with this one, as `app:sessions` begins with
-// `app`. Ids have 22 characters or more, and hashes have 43.
-/** Matches session hashes, shadow keys, forwarding marks and takeover marks by id, ledgers and marks by hash. */
+// The patterns match exactly: another namespace can begin with this one, as `app:sessions` with `app`.
 const OF_ONE = new RegExp(`^(?:sessions:(?:expires:|forwarded:|taken-over:)?|ledger:|marks:)(${ID_PATTERN})$`);
 const BUCKET = /^expirations:(\d+)$/;
 const BY_ID = /^(?:ends|index:[^]+:[\w-]{43})$/;
@@ -19,9 +17,8 @@ const REVOCATION = /^revoked:[^]+:[\w-]{43}$/;
 const SHADOW = new RegExp(`^sessions:expires:${ID_PATTERN}$`);
 
 /**
- * Moves all keys except those of events to the partitions that they belong to in another number of partitions. It
- * copies each key with its end before it removes it, so it can be interrupted at any point and run again. Nothing else
- * may change the keys meanwhile.
+ * Moves all keys but those of events. It copies each one with its end before it removes it, so it can be interrupted
+ * at any point and run again. Nothing else may change the keys meanwhile.
  */
 export class KeyRepartition {
   #found = 0;

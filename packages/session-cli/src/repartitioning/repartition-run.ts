@@ -74,15 +74,7 @@ export interface RepartitionOptions {
   readonly onProgress?: ((progress: RepartitionProgress) => void) | undefined;
 }
 
-/**
- * The next step, as `meta` records it, for example `1>64>copy`. Each step can be interrupted at any point and started
- * again.
- *
- * - `copy` copies events to temporary names;
- * - `drop` removes the events of the old partitions, which have copies by now;
- * - `place` gives the copies their final names;
- * - `keys` moves all other keys one by one.
- */
+/** The next step, as `meta` records it: `1>64>copy`. Each can be interrupted at any point and started again. */
 const STEPS = ['copy', 'drop', 'place', 'keys'] as const;
 type Step = (typeof STEPS)[number];
 

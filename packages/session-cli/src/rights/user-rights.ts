@@ -53,14 +53,8 @@ const BLOCKS_OF_USES: Readonly<Record<string, readonly Block[]>> = {
 
 export const USES = Object.keys(BLOCKS_OF_USES);
 
-export interface RightsWanted {
-  readonly uses: readonly string[];
-  readonly namespace: string | undefined;
-  readonly database: number;
-}
-
 /** The rules of a user of Redis without any other rights: keys, channels, then commands. */
-export function userRights({ uses, namespace, database }: RightsWanted): string[] {
+export function userRights(uses: readonly string[], namespace: string | undefined, database: number): string[] {
   const has = (use: string) => uses.includes(use);
   const own = uses.flatMap((use) => BLOCKS_OF_USES[use]!.flatMap((block): readonly string[] => RIGHTS_BLOCKS[block]));
   const isForDeadlinesAlone =

@@ -226,10 +226,7 @@ export function deadlineKinds(
 
 const FIELDS = ['name', 'key', 'id', 'due', 'at', 'traceparent', 'data', 'dataKey'] as const;
 
-/**
- * Moves a waiting deadline to another partition, as it is. It is there before it leaves, so it is not lost when this is
- * interrupted. One that waits there under its key stays, as a key has one deadline.
- */
+/** It is there before it leaves, so that no interruption loses it. One that waits there under its key stays. */
 async function moveDeadline(
   client: Redis,
   scripts: DeadlineScripts,
@@ -247,10 +244,7 @@ async function moveDeadline(
   await scripts.cancel(from, name, member);
 }
 
-/**
- * Returns the ids or members of a partition that belong to another one. None while they are being moved to another
- * number of partitions, where they may stand in either: that is recorded before the first one is moved.
- */
+/** What belongs to another partition. None during a move to another number of them, where it may stand in either. */
 async function misplacedParts<Keys extends PartitionKeys>(
   client: Redis,
   partitions: Partitions<Keys>,

@@ -1,9 +1,6 @@
 const BY_CLAIM = 'handled as the cleanup handles it: an event, or a dead letter, tells of it';
 
-/**
- * The rules of the data model, by the words that the scripts reply: what each is broken by, and what mends it, as
- * sentences without a subject for a list.
- */
+/** By the words that the scripts reply: what breaks a rule of the data model, and what becomes of it by `--repair`. */
 export const RULES = {
   'wrong-type': {
     problem: 'a key of another type stands in the place of one of ours',

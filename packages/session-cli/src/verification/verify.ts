@@ -15,12 +15,10 @@ import { deadlineKinds, eventKinds, type FoundKey, type KeyKind, PER_CALL, sessi
 import type { Rule } from './rules.js';
 
 export interface VerifyOptions {
-  /** Mends what it finds. @default false */
   readonly repair?: boolean;
   /** Keys and members in a second at most. @default 20,000 */
   readonly rate?: number;
   readonly signal?: AbortSignal | undefined;
-  /** Receives how many keys and members have been looked at, from time to time. */
   readonly onProgress?: (looked: number) => void;
 }
 
@@ -42,7 +40,6 @@ export interface Verification {
 export interface VerifiedStore {
   readonly client: Redis;
   readonly partitions: SessionPartitions | DeadlinePartitions;
-  /** How long data is kept that is mended. */
   readonly options: Pick<ResolvedRedisSessionOptions, 'grace' | 'events' | 'expirations'>;
 }
 
@@ -50,13 +47,9 @@ const RATE = 20_000;
 // Mending one thing can show another: a stray key hid what it stood for.
 const MOST_PASSES = 5;
 const EXAMPLES = 3;
-// Milliseconds.
 const ASIDE_FOR = 30 * 86_400_000;
 
-/**
- * Looks for what breaks a rule of the data model, beside the applications that use the namespace. It changes nothing
- * unless `repair` is asked for.
- */
+/** Beside the applications that use the namespace. It changes nothing unless `repair` is asked for. */
 export async function verify(
   store: VerifiedStore,
   { repair = false, rate = RATE, signal, onProgress = () => undefined }: VerifyOptions = {},

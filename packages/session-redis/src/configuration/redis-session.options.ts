@@ -62,7 +62,6 @@ export type ResolvedRedisSessionOptions = ReturnType<typeof resolveRedisSessionO
 
 const SECOND = 1000;
 
-/** Checks the options and fills in the defaults. @throws InvalidSessionOptionsError naming all problems at once */
 export function resolveRedisSessionOptions(options: RedisSessionModuleOptions = {}, problemOf = namespaceProblem) {
   const reader = new OptionReader('RedisSessionModule', options);
   const connection = readAddress(reader, options);

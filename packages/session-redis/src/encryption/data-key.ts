@@ -34,7 +34,6 @@ export function decrypt(key: KeyObject, associated: string, text: string): Buffe
 // No text of JSON or devalue begins with it.
 const PREFIX = 'enc1:';
 
-/** Whether the stored text of an attribute is encrypted. */
 export function isEncrypted(stored: string): boolean {
   return stored.startsWith(PREFIX);
 }

@@ -2,7 +2,6 @@ import { createSecretKey, type KeyObject } from 'node:crypto';
 import { DataKey, decrypt, encrypt } from './data-key.js';
 import { SessionEncryptionError } from './session-encryption.error.js';
 
-/** A key of the option `encryption.keys`. */
 export interface RingKey {
   readonly id: string;
   /** 32 bytes. */

@@ -5,7 +5,6 @@ import { bytesIn, DataKey, isEncrypted } from './data-key.js';
 import { KeyRing } from './key-ring.js';
 import { attributeProblem, DataKeyConflictError, SessionEncryptionError } from './session-encryption.error.js';
 
-/** The option `encryption.plainValues`: whether plain values are written, only read, or refused. */
 export const PLAIN_VALUES = ['write', 'read', 'refuse'] as const;
 export type PlainValues = (typeof PLAIN_VALUES)[number];
 
@@ -18,7 +17,6 @@ export interface EncryptionRules {
   readonly plainValues: PlainValues;
 }
 
-/** A session as it is stored in Redis. */
 export interface StoredRecord extends SessionRecord {
   readonly attributes: readonly (readonly [name: string, stored: string])[];
   /** The wrapped data key of its attributes; undefined if none of them is encrypted. */

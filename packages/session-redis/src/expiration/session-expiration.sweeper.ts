@@ -1,13 +1,15 @@
 import { randomInt } from 'node:crypto';
+import { Inject, Injectable, Optional } from '@nestjs/common';
 import { isWellFormedIdOrToken, traced } from '@nest-session/core/internal';
 import { type SessionSweepContext, sweepChannel } from '@nest-session/core/telemetry';
 import {
-  type BackgroundLimiter,
+  BackgroundLimiter,
   type Claim,
   type DueEntry,
   type DueList,
   DuePoller,
   type DueSweeper,
+  InjectConnection,
   isReply,
   nodeWith,
   type PartitionKeys,
@@ -21,18 +23,23 @@ import {
 } from '@nest-session/redis-events/internal';
 import type { Redis } from 'ioredis';
 import type { ResolvedRedisSessionOptions } from '../configuration/redis-session.options.js';
+import { BACKGROUND_SESSION_SCRIPTS, REDIS_SESSION_OPTIONS } from '../configuration/redis-session.tokens.js';
 import { pages, type ReadPage, storedSessionIds } from '../keys/scan-pages.js';
 import type { SessionKeys } from '../keys/session-keys.js';
-import type { SessionPartitions } from '../keys/session-partitions.js';
+import { SessionPartitions } from '../keys/session-partitions.js';
 import type { SessionScripts } from '../scripts/session/session.scripts.js';
 
 /** The name of the cleanup job in `SchedulerRegistry`. */
 export const SESSION_CLEANUP_JOB = 'session-cleanup';
 
+/** Nothing provides it here: another module makes its own sweeper. */
+const OTHER_STORES = Symbol('OTHER_STORES');
+
 /**
  * Finds the sessions that have expired, and claims them, wherever their ends are noted, also after an outage or a clock
  * step. Any number of instances may sweep at once: a script claims each session once.
  */
+@Injectable()
 export class SessionExpirationSweeper implements DueSweeper<SessionKeys> {
   /** @internal */
   readonly what = 'sessions';
@@ -40,16 +47,16 @@ export class SessionExpirationSweeper implements DueSweeper<SessionKeys> {
 
   /** @internal `RedisSessionModule` does this: inject the sweeper. @param stores where ends are noted */
   constructor(
-    private readonly client: Redis,
-    scripts: SessionScripts,
-    private readonly partitions: Pick<SessionPartitions, 'all' | 'namespace'>,
-    { batchSize }: Pick<ResolvedRedisSessionOptions, 'batchSize'>,
-    limiter: BackgroundLimiter,
-    stores?: readonly Pick<DueSweeper<SessionKeys>, 'sweep'>[],
+    @InjectConnection('background') private readonly client: Redis,
+    @Inject(BACKGROUND_SESSION_SCRIPTS) scripts: SessionScripts,
+    @Inject(SessionPartitions) private readonly partitions: Pick<SessionPartitions, 'all' | 'namespace'>,
+    @Inject(REDIS_SESSION_OPTIONS) { batchSize }: Pick<ResolvedRedisSessionOptions, 'batchSize'>,
+    @Inject(BackgroundLimiter) limiter: BackgroundLimiter,
+    @Optional() @Inject(OTHER_STORES) stores?: readonly Pick<DueSweeper<SessionKeys>, 'sweep'>[],
   ) {
     this.#stores = stores ?? [
       new BucketExpirationStore(client, scripts, batchSize, limiter),
-      new SortedSetExpirationStore(client, scripts, batchSize, limiter),
+      new SortedSetExpirationStore(client, scripts, { batchSize }, limiter),
     ];
   }
 
@@ -200,16 +207,17 @@ async function* pagesFromRandom(read: ReadPage, hasMet: () => boolean): AsyncIte
 }
 
 /** A sorted set of ids in each partition, out of which a script takes what is due. */
+@Injectable()
 export class SortedSetExpirationStore implements Pick<DueSweeper<SessionKeys>, 'sweep'>, DueList<SessionKeys> {
   readonly what = 'sessions';
   /** Where a stray key has taken its place, and the sessions that it had have been looked for. */
   readonly #replaced = new Set<SessionKeys>();
 
   constructor(
-    private readonly client: Redis,
-    private readonly scripts: Pick<SessionScripts, 'claimDue' | 'claimExpired'>,
-    private readonly batchSize: number,
-    private readonly limiter: BackgroundLimiter,
+    @InjectConnection('background') private readonly client: Redis,
+    @Inject(BACKGROUND_SESSION_SCRIPTS) private readonly scripts: Pick<SessionScripts, 'claimDue' | 'claimExpired'>,
+    @Inject(REDIS_SESSION_OPTIONS) private readonly options: Pick<ResolvedRedisSessionOptions, 'batchSize'>,
+    @Inject(BackgroundLimiter) private readonly limiter: BackgroundLimiter,
   ) {}
 
   async sweep(partitions: readonly SessionKeys[], tally: SweepCounter, options: SweepOptions): Promise<void> {
@@ -233,15 +241,16 @@ export class SortedSetExpirationStore implements Pick<DueSweeper<SessionKeys>, '
   }
 
   async #claimDue(partition: SessionKeys, tally: SweepCounter, { ahead = 0, signal }: SweepOptions) {
+    const { batchSize } = this.options;
     let last: DueEntry | undefined;
     while (!signal?.aborted) {
       const after = ahead > 0 ? last : undefined;
-      const call = () => this.scripts.claimDue(partition, this.batchSize, ahead, after);
+      const call = () => this.scripts.claimDue(partition, batchSize, ahead, after);
       const { entries: sessions, next, now } = await this.limiter.run(call, partition.prefix);
       for (const session of sessions) {
         tally.count(partition, partition.memberOf(session.id), session, Number(session.time), now);
       }
-      if (sessions.length < this.batchSize) return next;
+      if (sessions.length < batchSize) return next;
       last = sessions.at(-1);
     }
     return undefined;
@@ -253,7 +262,7 @@ export class SortedSetExpirationStore implements Pick<DueSweeper<SessionKeys>, '
     for await (const ids of sessionsRecordedIn(this.client, partition, null)) {
       while (ids.length > 0) {
         if (signal?.aborted) return;
-        const members = ids.splice(0, this.batchSize).map((id) => partition.memberOf(id));
+        const members = ids.splice(0, this.options.batchSize).map((id) => partition.memberOf(id));
         const claims = await this.limiter.run(() => this.scripts.claimExpired(partition, members, 'ends'), prefix);
         for (const [i, claim] of claims.entries()) tally.count(partition, members[i], claim, Infinity, 0);
       }

@@ -39,7 +39,9 @@ export class SessionHealthIndicator {
     key: Key,
     options: SessionHealthOptions = {},
   ): Promise<HealthIndicatorResult<Key>> {
-    const late = readLate(options);
+    const reader = new OptionReader('SessionHealthIndicator', options);
+    const late = reader.duration('late', '5m');
+    reader.finish();
     const indicator = this.indicators.check(key);
     if (!this.health) return indicator.up();
     const { state, data } = await this.health.look(late);
@@ -49,11 +51,4 @@ export class SessionHealthIndicator {
     const hasDegraded: boolean = 'degraded' in indicator;
     return hasDegraded ? indicator.degraded(data) : indicator.up({ degraded: true, ...data });
   }
-}
-
-function readLate(options: SessionHealthOptions): number {
-  const reader = new OptionReader('SessionHealthIndicator', options);
-  const late = reader.duration('late', '5m');
-  reader.finish();
-  return late;
 }

@@ -1,5 +1,6 @@
 import type { RequestConnection } from '@nest-session/redis-events/internal';
 import type { SessionKeys } from './session-keys.js';
+import { batchesOf } from './scan-pages.js';
 import type { SessionPartitions } from './session-partitions.js';
 
 // Chains are short, and few sessions are rotated at each step. The limit stops a planted circle.
@@ -33,8 +34,40 @@ interface ListedSource<Loaded> {
   readonly load: (ids: readonly string[]) => Promise<readonly Loaded[]>;
 }
 
-/** The live sessions that an index lists, by its ids. One load, unless some were rotated since it was read. */
-export async function loadListed<Loaded extends { readonly id: string }>(
+// How often a look-up reads an index while its sessions end.
+const MOST_READS = 5;
+// All at once, many sessions would take longer than a call may, and hold up requests.
+const LOADED_AT_ONCE = 500;
+
+/**
+ * The live sessions that an index lists. It is read again where some are gone, which may have got an id that comes next
+ * meanwhile. `isOne`: a session may have got another value since then. `ended`: is told of ids that never come back.
+ */
+export async function lookUpListed<Loaded extends { readonly id: string }>(
+  read: () => Promise<readonly string[]>,
+  source: ListedSource<Loaded>,
+  isOne: (session: Loaded) => boolean,
+  ended: (ids: readonly string[]) => Promise<unknown> = async () => undefined,
+): Promise<Loaded[]> {
+  const found = new Map<string, Loaded | undefined>();
+  let ids: readonly string[] = [];
+  for (let reads = 1; reads <= MOST_READS; reads++) {
+    ids = await read();
+    const unread = ids.filter((id) => !found.has(id));
+    for (const some of batchesOf(unread, LOADED_AT_ONCE)) {
+      const loaded = await loadListed(some, source);
+      for (const id of some) found.set(id, loaded.get(id));
+    }
+    const gone = unread.filter((id) => !found.get(id));
+    if (gone.length === 0) break;
+    await ended(gone);
+  }
+  const sessions = ids.flatMap((id) => found.get(id) ?? []).filter(isOne);
+  return [...new Map(sessions.map((session) => [session.id, session])).values()];
+}
+
+/** By the ids of the index. One load, unless some were rotated since it was read. */
+async function loadListed<Loaded extends { readonly id: string }>(
   ids: readonly string[],
   { connection, grouped, load }: ListedSource<Loaded>,
 ): Promise<Map<string, Loaded>> {

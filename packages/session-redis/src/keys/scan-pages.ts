@@ -16,7 +16,6 @@ export async function* pages<Item = string>(read: ReadPage<Item>, from = '0'): A
   } while (cursor !== '0');
 }
 
-/** Parts of a list, each with so many items at most. */
 export function* batchesOf<Item>(all: readonly Item[], size: number): Iterable<readonly Item[]> {
   for (let i = 0; i < all.length; i += size) yield all.slice(i, i + size);
 }

@@ -93,7 +93,6 @@ export function hashedIndexes(changes: IndexChanges): IndexChanges {
   return new Map([...changes].map(([name, value]) => [name, value === null ? null : hashOfValue(value)]));
 }
 
-/** Returns a change with the values of its indexes hashed. */
 export function withHashedIndexes<Change extends SessionChange>(change: Change): Change {
   if (change.kind === 'touch') return change;
   if (change.kind === 'delete') {

@@ -8,14 +8,12 @@ export class SessionPartitions extends Partitions<SessionKeys> {
   /** Prefixes of canaries. They look like shadow keys but belong to no session, and test whether key events arrive. */
   readonly canaries: readonly string[];
 
-  /** `owner`: what is known of it besides. */
   constructor(namespace: string, count = 1, owner: Partial<NamespaceOwner> = {}) {
     super(namespace, count, SessionKeys, { ...OF_SESSIONS, ...owner });
     this.shadows = this.any.shadow('*');
     this.canaries = this.all.map((keys) => keys.shadow('canary:'));
   }
 
-  /** Returns the session id in a shadow key, or undefined for any other key. */
   idOfShadow(key: string): string | undefined {
     const id = key.slice(key.lastIndexOf(':') + 1);
     return this.of(id).shadow(id) === key ? id : undefined;

@@ -27,7 +27,6 @@ const REFUSES_PLAIN =
   'plain: whoever can write to Redis could plant one. Remove `plainValues` until they are taken over. Then set it, and ' +
   'remove the option `secret`.';
 
-/** Takes over sessions that connect-redis stored in the same Redis. */
 @Injectable()
 export class RedisForeignSessions extends ForeignSessions {
   readonly #listed: ListedSessions;

@@ -21,7 +21,7 @@ import {
 } from '../encryption/session-encryption.js';
 import { TimedSessions } from '../expiration/timed-sessions.js';
 import { hashOfValue, type SessionKeys, withHashedIndexes } from '../keys/session-keys.js';
-import { anyGoesOn, loadListed } from '../keys/rotated-sessions.js';
+import { anyGoesOn, lookUpListed } from '../keys/rotated-sessions.js';
 import { SessionPartitions } from '../keys/session-partitions.js';
 import { LimitAcrossPartitions } from '../limits/limit-across-partitions.js';
 import { ListedSessions } from './listed-sessions.js';
@@ -134,35 +134,17 @@ export class RedisSessionRepository extends IndexedSessionRepository {
 
   protected async lookUp(indexName: string, value: string): Promise<SessionRecord[]> {
     const hash = hashOfValue(value);
-    const found = new Map<string, LoadedRecord>();
     const source = {
       connection: this.connection,
       grouped: (ids: readonly string[]) => this.partitions.grouped(ids),
       load: (ids: readonly string[]) => this.#loadAll(ids),
     };
-    for (let reads = 1; ; reads++) {
-      const listed = await this.connection.runInAll(this.partitions, (client, keys) =>
-        client.zrange(keys.index(indexName, hash), '0', '-1'),
-      );
-      const ids = [...new Set(listed.flat())];
-      const unread = ids.filter((id) => !found.has(id));
-      // All at once, many sessions would take longer than a call may, and hold up requests.
-      for (let i = 0; i < unread.length; i += LOADED_AT_ONCE) {
-        for (const [id, record] of await loadListed(unread.slice(i, i + LOADED_AT_ONCE), source)) found.set(id, record);
-      }
-      const dead = unread.filter((id) => !found.has(id));
-      if (dead.length === 0 || reads === MOST_READS) {
-        // A session may have got another value between the two reads.
-        const records = ids
-          .flatMap((id) => found.get(id) ?? [])
-          .filter(({ index }) => hasIndexEntry(index, indexName, hash));
-        return [...new Map(records.map((record) => [record.id, record])).values()];
-      }
-      // They have ended since the first of the two reads, or unheard in a long outage. The ids never come back.
-      await this.connection.runInAll(this.partitions, (client, keys) =>
-        client.zrem(keys.index(indexName, hash), ...dead),
-      );
-    }
+    const read = (client: Redis, keys: SessionKeys) => client.zrange(keys.index(indexName, hash), '0', '-1');
+    const listed = async () => [...new Set((await this.connection.runInAll(this.partitions, read)).flat())];
+    // They have ended since the index was read, or unheard in a long outage.
+    const prune = (ids: readonly string[]) =>
+      this.connection.runInAll(this.partitions, (client, keys) => client.zrem(keys.index(indexName, hash), ...ids));
+    return lookUpListed(listed, source, ({ index }) => hasIndexEntry(index, indexName, hash), prune);
   }
 
   protected override leaveMark(name: string, value: number, duration: number): Promise<void> {
@@ -286,8 +268,5 @@ export class RedisSessionRepository extends IndexedSessionRepository {
 }
 
 const NO_PRINCIPAL: Room = { until: Number.MAX_SAFE_INTEGER, principal: '' };
-// How often a look-up reads an index while its sessions end.
-const MOST_READS = 5;
-const LOADED_AT_ONCE = 500;
 // A request with more tokens has probably made them up, and must not cause a load for each.
 const LOADED_AT_SIGHT = 20;

@@ -9,7 +9,6 @@ import type { ListedFields } from '../scripts/session/session.scripts.js';
 
 const TIMES = ['creationTime', 'lastAccessedTime', 'maxInactiveInterval'];
 
-/** The fields of a session hash, besides the attributes, that a record needs. */
 const SESSION_FIELDS = [...TIMES, 'absoluteExpiry', 'authenticatedAt', 'dataKey'];
 
 const LISTED_FIELDS = [...TIMES, 'authenticatedAt', 'device'];

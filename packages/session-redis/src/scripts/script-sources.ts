@@ -1,7 +1,6 @@
 import { EVENT_SOURCES } from '@nest-session/redis-events/internal';
 import { LUA_SOURCES } from './lua-sources.js';
 
-/** Of this package, and of the one below. */
 export const SCRIPT_SOURCES = { ...EVENT_SOURCES, ...LUA_SOURCES };
 
 /** With the library file in which alone scripts differ by the option `expirations`. */

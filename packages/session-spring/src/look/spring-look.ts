@@ -100,7 +100,6 @@ function unreadableIn(samples: readonly SampledSession[]): string[] {
 }
 
 interface SpringLookOptions {
-  /** How many sessions are looked at more closely. */
   readonly sample: number;
   readonly pace: Pace;
   readonly onProgress: (looked: number) => void;

@@ -61,13 +61,13 @@ export class SpringSessionRepository extends IndexedSessionRepository {
   }
 
   async #findAlive(ids: readonly string[]): Promise<[id: string, session: SpringSession][]> {
-    const [now, ...all] = await Promise.all([this.readClock(), ...ids.map((id) => this.#read(id))]);
-    return all.flatMap((session, i) => (session && isAlive(session, now) ? [[ids[i]!, session]] : []));
-  }
-
-  async #read(id: string): Promise<SpringSession | undefined> {
-    const key = this.#keys.session(id);
-    return readSpringSession(await this.connection.run((client) => readSpringFields(client, key), key), this.#own);
+    const keys = ids.map((id) => this.#keys.session(id));
+    const reads = keys.map((key) => this.connection.run((client) => readSpringFields(client, key), key));
+    const [now, ...all] = await Promise.all([this.readClock(), ...reads]);
+    return all.flatMap((fields, i) => {
+      const session = readSpringSession(fields, this.#own);
+      return session && isAlive(session, now) ? [[ids[i]!, session]] : [];
+    });
   }
 
   /** Only the indexed repository of Spring Session keeps an index, that of principals. */

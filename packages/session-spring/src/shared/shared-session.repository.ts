@@ -17,10 +17,9 @@ import type {
 } from '@nest-session/core/store';
 import {
   ATTRIBUTE_FIELD,
-  batchesOf,
   hashOfValue,
   leaveRevocationMark,
-  loadListed,
+  lookUpListed,
   SESSION_REPOSITORY_OPTIONS,
 } from '@nest-session/redis/internal';
 import { IndexedSessionRepository, PRINCIPAL_NAME_INDEX_NAME, SessionStateError } from '@nest-session/core';
@@ -76,9 +75,6 @@ function signInOf(attributes: ReadonlyMap<string, string>, beside: string | null
 type Options = Pick<ResolvedSpringSessionOptions, 'serializer'> &
   Partial<Pick<ResolvedSpringSessionOptions, 'ownClasses'>>;
 
-const LOADED_AT_ONCE = 500;
-const MOST_READS = 5;
-
 /**
  * Shares sessions with an application of Spring Session that keeps them in its indexed repository, as JSON. What Spring
  * reads is written as Spring writes it; what else we need is in keys of our own. A load takes one round trip, and so
@@ -121,27 +117,14 @@ export class SharedSessionRepository extends IndexedSessionRepository {
   protected async lookUp(indexName: string, value: string): Promise<SessionRecord[]> {
     if (indexName !== PRINCIPAL_NAME_INDEX_NAME) return [];
     const { spring } = this.keys;
-    const found = new Map<string, SessionRecord | undefined>();
     const source = {
       connection: this.connection,
       grouped: (some: readonly string[]) => [[this.keys.own, some] as const],
       load: (some: readonly string[]) => this.load(some),
     };
-    let ids: readonly string[] = [];
-    // While it is read, a session can get an id that comes next.
-    for (let reads = 1; reads <= MOST_READS; reads++) {
-      ids = await this.connection.run((client) => listedIds(client, spring, value), spring.index(value));
-      const unread = ids.filter((id) => !found.has(id));
-      // Sessions that are over stay in it until Spring notices, so there may be many.
-      for (const some of batchesOf(unread, LOADED_AT_ONCE)) {
-        const loaded = await loadListed(some, source);
-        for (const id of some) found.set(id, loaded.get(id));
-      }
-      if (unread.every((id) => found.get(id))) break;
-    }
-    // Spring leaves a session under a former name that it has not loaded itself.
-    const records = ids.flatMap((id) => found.get(id) ?? []).filter((record) => isOf(value, record));
-    return [...new Map(records.map((record) => [record.id, record])).values()];
+    const listed = () => this.connection.run((client) => listedIds(client, spring, value), spring.index(value));
+    // Spring leaves sessions under a former name that it has not loaded itself, and those that are over at first.
+    return lookUpListed(listed, source, (record) => isOf(value, record));
   }
 
   /** Nobody signs in here by a request that began before. What Spring signs in is up to Spring. */
@@ -174,7 +157,8 @@ export class SharedSessionRepository extends IndexedSessionRepository {
       case 'delete':
         return this.connection.write((client) => this.#scripts(client).delete(change), prefix);
       case 'touch': {
-        const touch = (client: Redis) => this.#update(client, touching(change.id));
+        const nothing = { kind: 'update', id: change.id, attributes: new Map(), indexes: new Map() } as const;
+        const touch = (client: Redis) => this.#update(client, nothing);
         // No request waits for it.
         const { outcome } = await this.connection.write(touch, prefix, { awaitsReplicas: false });
         return { outcome: outcome === 'saved' ? 'touched' : outcome === 'forwarded' ? 'forwarded' : 'gone' };
@@ -210,10 +194,6 @@ function isOf(principal: string, { attributes }: SessionRecord): boolean {
   const all = new Map(attributes);
   const name = all.get(PRINCIPAL_ATTRIBUTE);
   return name === undefined ? all.has(SECURITY_CONTEXT) : name === JSON.stringify(principal);
-}
-
-function touching(id: string): UpdateSession {
-  return { kind: 'update', id, attributes: new Map(), indexes: new Map() };
 }
 
 /** A name that Spring Security has in its context is left to that: it would stay when somebody else signs in. */

@@ -115,7 +115,9 @@ function userOf(authentication: Members, own: OwnClasses): SpringAuthentication 
   }
   const { authenticated } = authentication;
   if (authenticated !== true && !(authenticated === undefined && type === OF_OAUTH)) return undefined;
-  const authorities = authoritiesIn(authentication['authorities'], own);
+  const granted = authentication['authorities'];
+  const all = Array.isArray(granted) ? granted.map((each) => authorityOf(each, own)) : [];
+  const authorities = all.filter((name) => name !== undefined);
   if (authorities.includes(ROLE_ANONYMOUS)) return undefined;
   const name = field === undefined ? nameOf(authentication, own) : textOf(authentication[field]);
   return isPrincipalName(name) ? { name, authorities } : undefined;
@@ -150,11 +152,6 @@ function nameInAttributes(user: Members): JsonValue | undefined {
 /** An id that is a number is its digits. */
 function textOf(value: JsonValue | undefined): string | undefined {
   return typeof value === 'number' ? String(value) : typeof value === 'string' ? value : undefined;
-}
-
-function authoritiesIn(value: JsonValue | undefined, own: OwnClasses): string[] {
-  if (!Array.isArray(value)) return [];
-  return value.map((each) => authorityOf(each, own)).filter((name) => name !== undefined);
 }
 
 function authorityOf(value: JsonValue, own: OwnClasses): string | undefined {

@@ -11,7 +11,6 @@ import {
   defineScripts,
   EVENT_SOURCES,
   type DueEntries,
-  type DueEntry,
   loadScripts,
   type RunScript,
   toDueEntries,
@@ -19,7 +18,6 @@ import {
 import { LUA_SOURCES } from '../lua-sources.js';
 import type { DeadlineKeys } from '../../redis/deadline-keys.js';
 
-/** A deadline to schedule, as Redis gets it. */
 export interface DeadlineToWrite extends Omit<NewDeadline, 'text'> {
   readonly member: string;
   /** `text`: undefined without data. `dataKey`: the wrapped key with which it is encrypted; undefined: it is not. */
@@ -50,19 +48,10 @@ export interface FiringRules {
   readonly maxDeadLetterSize: number;
 }
 
-type FiringFailure = 'corrupt' | 'already';
-
-/** What a call has fired. `isFull`: too many events wait for their groups, so it fires nothing. */
-interface FiredDeadlines extends DueEntries {
-  readonly entries: readonly (DueEntry & { readonly outcome: 'claimed' | FiringFailure })[];
-  readonly isFull: boolean;
-}
-
 const NO_DATA = '-';
 
 const SCRIPTS = loadScripts({ ...EVENT_SOURCES, ...LUA_SOURCES }, 'deadlines');
 
-/** The scripts for deadlines. Each call is for one partition. */
 export class DeadlineScripts {
   readonly #run: RunScript<keyof typeof SCRIPTS>;
 
@@ -108,7 +97,6 @@ export class DeadlineScripts {
     return Array.from({ length: reply.length / 2 }, (_, i) => place(i));
   }
 
-  /** Reads how many deadlines of a partition wait, by their names. */
   async lookAt(keys: DeadlineKeys): Promise<WaitingReading[]> {
     const reply = await this.#run<(string | number)[]>('look-at-deadlines', [keys.names], [keys.prefix]);
     return Array.from({ length: reply.length / 3 }, (_, i) => {
@@ -117,12 +105,13 @@ export class DeadlineScripts {
     });
   }
 
-  async fire(keys: DeadlineKeys, rules: FiringRules): Promise<FiredDeadlines> {
+  /** `isFull`: too many events wait for their groups, so it fires nothing. */
+  async fire(keys: DeadlineKeys, rules: FiringRules): Promise<DueEntries & { readonly isFull: boolean }> {
     const all = [keys.names, keys.events, keys.deadLetters, keys.deadlines];
     const args = [keys.prefix, rules.batchSize, rules.maxLength, rules.knownFor, rules.maxDeadLetterSize];
     type FireReply = [now: number, next: number | '', isFull: 0 | 1, ...entries: (string | number)[]];
     const [now, next, isFull, ...entries] = await this.#run<FireReply>('fire-deadlines', all, args);
-    return { ...toDueEntries([now, next, ...entries]), isFull: isFull === 1 } as FiredDeadlines;
+    return { ...toDueEntries([now, next, ...entries]), isFull: isFull === 1 };
   }
 }
 

@@ -3,21 +3,13 @@ import { defineScripts, loadScripts, type RunScript } from '@nest-session/redis-
 import { SCRIPT_SOURCES, type SessionKeys } from '@nest-session/redis/internal';
 import { LUA_SOURCES } from '../lua-sources.js';
 
-type ErasedSession = 'live' | 'ended';
-
 export interface SessionToErase {
   readonly id: string;
-  readonly was: ErasedSession;
-}
-
-export interface ErasedPrincipal {
-  readonly hash: string;
-  readonly text: string;
+  readonly was: 'live' | 'ended';
 }
 
 const SCRIPTS = loadScripts({ ...SCRIPT_SOURCES, ...LUA_SOURCES }, 'erasure');
 
-/** The scripts that erase what is kept of a principal. Each call is for one partition. */
 export class ErasureScripts {
   readonly #run: RunScript<keyof typeof SCRIPTS>;
 
@@ -29,14 +21,14 @@ export class ErasureScripts {
   async sessions(
     { bucketList, events, prefix }: SessionKeys,
     ids: readonly string[],
-    { hash, text }: ErasedPrincipal,
+    { hash, text }: { readonly hash: string; readonly text: string },
     erases: boolean,
   ): Promise<SessionToErase[]> {
     const args = [erases ? 1 : 0, prefix, hash, text, ...ids];
     const reply = await this.#run<string[]>('erase-sessions', [bucketList, events], args);
     return Array.from({ length: reply.length / 2 }, (_, i) => ({
       id: reply[2 * i]!,
-      was: reply[2 * i + 1] as ErasedSession,
+      was: reply[2 * i + 1] as SessionToErase['was'],
     }));
   }
 

@@ -17,10 +17,7 @@ const SCRIPTS = loadScripts({ ...sourcesIn('buckets'), ...DEADLINE_SOURCES, ...L
 type ScriptName = keyof typeof SCRIPTS;
 type Arguments = readonly (string | number)[];
 
-/**
- * The scripts that look for what breaks a rule of the data model. Each looks at a few things of one partition, at one
- * moment: what it finds was there. With `mends`, it mends it at the same moment.
- */
+/** Each looks at a few things of one partition at one moment and, with `mends`, mends them at the same moment. */
 export class VerificationScripts {
   readonly #words: (script: ScriptName, keys: readonly string[], args: Arguments) => Promise<string[]>;
 
@@ -29,7 +26,6 @@ export class VerificationScripts {
     this.#words = (script, keys, args) => run(script, keys, [mends ? 1 : 0, ...args]);
   }
 
-  /** `args`: those behind the first one. */
   async find(script: ScriptName, keys: readonly string[], ...args: Arguments): Promise<Problem[]> {
     return toProblems(await this.#words(script, keys, args));
   }

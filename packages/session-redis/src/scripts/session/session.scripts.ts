@@ -288,7 +288,6 @@ export class SessionScripts {
     return this.#run('end-older-sessions', [bucketList, events, epoch], [prefix, this.rules.retention, ...ids]);
   }
 
-  /** Records that all sessions that an epoch makes invalid have been ended. */
   async finishEpoch({ epoch }: SessionKeys, at: number): Promise<void> {
     await this.#run('finish-epoch', [epoch], [at]);
   }
@@ -370,7 +369,6 @@ export class SessionScripts {
   }
 }
 
-/** @throws DataKeyConflictError when the session has another data key than the change */
 export function toUpdateReply(reply: unknown): StoreReply<UpdateReply> {
   const [outcome, detail, wrapped] = reply as SaveReply;
   if (outcome === 'resealed') throw new DataKeyConflictError(detail, wrapped ?? undefined);
@@ -396,7 +394,6 @@ export function toCreateReply(reply: unknown): StoreReply<CreateReply> {
   return outcome === 'created' ? { outcome, creationTime: Number(creationTime) } : { outcome };
 }
 
-/** The first keys of every script for one session. */
 function keysOf(partition: SessionKeys, id: string): string[] {
   return [partition.bucketList, partition.events, partition.session(id), partition.shadow(id)];
 }
@@ -474,7 +471,6 @@ function limitArgument({ limit }: { readonly limit?: SessionLimit | undefined },
   return limit ? `${limit.atMost} ${limit.whenReached}` : '';
 }
 
-/** The fields that a change sets, each with its text, and those that it removes. */
 function fieldsOf({ attributes, device }: Pick<UpdateSession, 'attributes' | 'device'>) {
   const set: string[] = [];
   const removed: string[] = [];

@@ -3,7 +3,6 @@ import { defineScripts, loadScripts, type RunScript } from '@nest-session/redis-
 import { SCRIPT_SOURCES as SESSION_SOURCES } from '@nest-session/redis/internal';
 import { LUA_SOURCES } from '../lua-sources.js';
 
-/** Of this package, and of those below. */
 export const SCRIPT_SOURCES = { ...SESSION_SOURCES, ...LUA_SOURCES };
 
 /** Milliseconds that Spring keeps a session hash longer than the session, as library/spring-bucket has it. */
@@ -33,7 +32,6 @@ export class SpringScripts {
     return outcome === 'unreadable' ? { outcome, time } : { outcome };
   }
 
-  /** Removes those members of an index, as they are stored, whose session hash is gone. */
   async removeLost(
     index: string,
     members: readonly { readonly stored: Buffer; readonly session: string }[],
