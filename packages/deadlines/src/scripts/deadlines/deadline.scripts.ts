@@ -11,6 +11,7 @@ import {
   defineScripts,
   EVENT_SOURCES,
   type DueEntries,
+  type DueEntry,
   loadScripts,
   type RunScript,
   toDueEntries,
@@ -46,6 +47,14 @@ export interface FiringRules {
   readonly maxLength: number;
   readonly knownFor: number;
   readonly maxDeadLetterSize: number;
+}
+
+type FiringFailure = 'corrupt' | 'already';
+
+/** What a call has fired. `isFull`: too many events wait for their groups, so it fires nothing. */
+interface FiredDeadlines extends DueEntries {
+  readonly entries: readonly (DueEntry & { readonly outcome: 'claimed' | FiringFailure })[];
+  readonly isFull: boolean;
 }
 
 const NO_DATA = '-';
@@ -105,13 +114,12 @@ export class DeadlineScripts {
     });
   }
 
-  /** `isFull`: too many events wait for their groups, so it fires nothing. */
-  async fire(keys: DeadlineKeys, rules: FiringRules): Promise<DueEntries & { readonly isFull: boolean }> {
+  async fire(keys: DeadlineKeys, rules: FiringRules): Promise<FiredDeadlines> {
     const all = [keys.names, keys.events, keys.deadLetters, keys.deadlines];
     const args = [keys.prefix, rules.batchSize, rules.maxLength, rules.knownFor, rules.maxDeadLetterSize];
     type FireReply = [now: number, next: number | '', isFull: 0 | 1, ...entries: (string | number)[]];
     const [now, next, isFull, ...entries] = await this.#run<FireReply>('fire-deadlines', all, args);
-    return { ...toDueEntries([now, next, ...entries]), isFull: isFull === 1 };
+    return { ...toDueEntries([now, next, ...entries]), isFull: isFull === 1 } as FiredDeadlines;
   }
 }
 

@@ -3,9 +3,11 @@ import { defineScripts, loadScripts, type RunScript } from '@nest-session/redis-
 import { SCRIPT_SOURCES, type SessionKeys } from '@nest-session/redis/internal';
 import { LUA_SOURCES } from '../lua-sources.js';
 
+type ErasedSession = 'live' | 'ended';
+
 export interface SessionToErase {
   readonly id: string;
-  readonly was: 'live' | 'ended';
+  readonly was: ErasedSession;
 }
 
 const SCRIPTS = loadScripts({ ...SCRIPT_SOURCES, ...LUA_SOURCES }, 'erasure');
@@ -28,7 +30,7 @@ export class ErasureScripts {
     const reply = await this.#run<string[]>('erase-sessions', [bucketList, events], args);
     return Array.from({ length: reply.length / 2 }, (_, i) => ({
       id: reply[2 * i]!,
-      was: reply[2 * i + 1] as SessionToErase['was'],
+      was: reply[2 * i + 1] as ErasedSession,
     }));
   }
 
