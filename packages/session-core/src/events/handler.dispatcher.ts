@@ -17,8 +17,17 @@ export interface FailedHandler {
   readonly cause: unknown;
 }
 
+/** `AggregateError`, with a type that also applications can compile whose `lib` is older than ES2021. */
+const ErrorOfSeveral: new (
+  errors: Iterable<unknown>,
+  message?: string,
+) => Error & {
+  /** What went wrong, one error after the other. */
+  readonly errors: readonly unknown[];
+} = AggregateError;
+
 /** Thrown when some handlers of an event failed. */
-export class EventHandlingError extends AggregateError {
+export class EventHandlingError extends ErrorOfSeveral {
   override readonly name: string = 'EventHandlingError';
   /** The names of the handlers that succeeded, `Class.method`. */
   readonly succeeded: readonly string[];
